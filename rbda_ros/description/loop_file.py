@@ -9,6 +9,9 @@ from typing import Any, Literal, cast, get_args
 
 from rbda_ros.description.expression import parse
 from rbda_ros.description.model import (
+    CUT_TYPES,
+    X_AXIS,
+    ZERO,
     Attachment,
     Constraint,
     Coupling,
@@ -24,7 +27,6 @@ from rbda_ros.description.model import (
     Vector3,
 )
 from rbda_ros.description.report import Report, brief
-from rbda_ros.description.urdf import CUT_TYPES, X_AXIS, ZERO
 from rbda_ros.description.values import (
     SHORTEST_AXIS,
     Fields,

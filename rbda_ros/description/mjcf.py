@@ -20,6 +20,7 @@ import numpy as np
 from rbda_ros.description.expression import parse
 from rbda_ros.description.mjcf_compiler import Names
 from rbda_ros.description.model import (
+    X_AXIS,
     Attachment,
     Constraint,
     Coupling,
@@ -197,7 +198,7 @@ def _joint(
         parent=parent,
         child=child,
         origin=Pose() if kind == _FREE else to_pose(R, p),
-        axis=vector3(axis) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
+        axis=vector3(axis) if kind in (_SLIDE, _HINGE) else X_AXIS,
         limits=limits,
         damping=_first(model.dof_damping[dof]) + drive.damping if kind != _FREE else 0.0,
         friction=float(model.dof_frictionloss[dof]) if kind != _FREE else 0.0,

@@ -22,6 +22,7 @@ from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.loop_conventions import read_drake_constraints
 from rbda_ros.description.model import (
     MOMENTS,
+    X_AXIS,
     Attachment,
     Constraint,
     Coupling,
@@ -49,7 +50,7 @@ from rbda_ros.description.sdf_frames import (
     relative,
 )
 from rbda_ros.description.sdf_shapes import inertia_of_shapes
-from rbda_ros.description.urdf import X_AXIS, Mimic, bounded, read_mimic
+from rbda_ros.description.urdf import Mimic, bounded, read_mimic
 from rbda_ros.description.values import converted, to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
     child,

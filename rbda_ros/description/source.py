@@ -41,18 +41,25 @@ LARGEST_LOOK = 2_000_000
 """Characters of a file that are looked at."""
 
 
-def urdf_text(
+def read_xml(
     source: str | os.PathLike[str],
     report: Report,
     xacro_arguments: Mapping[str, str] | None = None,
-) -> str | None:
-    """Return the XML text that ``source`` is or names; None after noting why it cannot be read.
+) -> tuple[str, etree._Element | None]:
+    """XML text and its root element; "" or None after noting why it cannot be read.
 
     Args:
         source: a path, or the text.
         report: takes the problem.
         xacro_arguments: for the <xacro:arg> elements of a file, which is expanded.
     """
+    text = _xml_text(source, report, xacro_arguments)
+    return text or "", None if text is None else xml_text.parse_xml(text, report)
+
+
+def _xml_text(
+    source: str | os.PathLike[str], report: Report, xacro_arguments: Mapping[str, str] | None
+) -> str | None:
     if is_text(source):
         text = str(source)
         if _is_xacro(text):
@@ -67,19 +74,9 @@ def urdf_text(
         report.problem("URDF", "is neither XML text nor a path", "give a path or text in <robot>")
         return None
     read = read_text(source, "URDF", xml_text.LARGEST_TEXT, report)
-    return (
-        read if read is None or not _is_xacro(read) else _expanded(source, xacro_arguments, report)
-    )
-
-
-def read_xml(
-    source: str | os.PathLike[str],
-    report: Report,
-    xacro_arguments: Mapping[str, str] | None = None,
-) -> tuple[str, etree._Element | None]:
-    """Text as of `urdf_text`, and its root element; "" and None after noting why there is none."""
-    text = urdf_text(source, report, xacro_arguments)
-    return text or "", None if text is None else xml_text.parse_xml(text, report)
+    if read is None or not _is_xacro(read):
+        return read
+    return _expanded(source, xacro_arguments, report)
 
 
 def is_text(source: str | os.PathLike[str]) -> bool:

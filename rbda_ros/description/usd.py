@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.description.model import (
+    AXES,
+    ZERO,
     Attachment,
     CutJoint,
     CutType,
@@ -39,7 +41,7 @@ from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, unused
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-_AXES: dict[str, Vector3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+_AXES = dict(zip("XYZ", AXES, strict=True))
 _NO_OFFSET = 1e-15
 """Frames this near [m, or of a rotation matrix] are the same."""
 _DIRECTIONS = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")
@@ -213,9 +215,7 @@ class _Reader:
             return default
         return value
 
-    def _vector(
-        self, prim: Any, name: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    ) -> NDArray[np.float64]:
+    def _vector(self, prim: Any, name: str, default: Vector3 = ZERO) -> NDArray[np.float64]:
         """(3,) numbers; the default if the stage has none."""
         try:
             value = np.array(_value(prim, name, default), dtype=float).reshape(3)
