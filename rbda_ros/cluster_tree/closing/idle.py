@@ -32,7 +32,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 from rbda_ros.cluster_tree.cluster_joint import Propagator
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.loops import Evaluated
-from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of
+from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of, inertial_parameters
 from rbda_ros.description.model import (
     Attachment,
     Constraint,
@@ -304,8 +304,7 @@ class RodSearch:
         body = self.bodies[i]
         if body.mass <= 0.0:
             return 0.0
-        m_c = body.inertia[:3, 3:]
-        centre = np.array([m_c[2, 1], m_c[0, 2], m_c[1, 0]]) / body.mass
+        centre = inertial_parameters(body.inertia)[1:4] / body.mass
         turn, velocity = twist[6 * i : 6 * i + 3], twist[6 * i + 3 : 6 * i + 6]
         return float(np.linalg.norm(velocity + np.cross(turn, centre)))
 
