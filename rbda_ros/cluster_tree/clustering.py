@@ -265,13 +265,12 @@ class ClusterAssembly:
 
     def _assembly(self, k: int) -> Assembly:
         numbers, bodies, guess = self.clusters[k], self.bodies(k), self.guess(k)
-        names = [name for body in bodies for name in body.velocity_names]
         wishes = _wishes(self.description, bodies, self.tree.floating_base and 1 in numbers)
         loop = build_loop(self.tree, numbers, self.constraints[k], guess)
         rods = RodSearch(self.tree, numbers, self.constraints[k], self.description.idle_freedoms)
         start = np.concatenate([guess[i] for i in numbers])
         rounding = rounding_gap(self.description.digits, len(numbers))
-        return assemble(loop, start, wishes, names, rods, rounding)
+        return assemble(loop, start, wishes, rods, rounding)
 
 
 def _guess(description: RobotDescription, body: Body) -> Array:

@@ -56,7 +56,7 @@ class JointOverride:
         pitch: travel of a helical joint [m/rad].
         axis: first axis of a universal joint, in the joint frame; None for the URDF's.
         second_axis: its other axis; None for one at right angles to the first.
-        position: of a fixed joint, where it is held [rad or m].
+        position: of a fixed joint, where it is fixed [rad or m].
         suffixes: what is added to a universal joint's name for its two halves.
         armature: reflected inertia on the joint's own diagonal [kg m^2 or kg].
     """

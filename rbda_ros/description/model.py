@@ -268,7 +268,7 @@ class Spring:
 
 
 IdleChoice = Literal["frozen", "free"]
-"""Whether a link that spins about itself is held, or free with its own inertia."""
+"""Whether the spin of a link about itself is frozen (see `cluster_tree.closing.idle`), or free."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     LARGEST_RATE,
     LOCKED,
     MAX_FIXED,
-    NEARLY_CLOSED,
     NEARLY_REDUNDANT,
     RANK_TOLERANCE,
     REACH,
@@ -38,6 +37,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     VANISHING,
 )
 from rbda_ros.cluster_tree.loops import Loop, build_loop
+from rbda_ros.cluster_tree.spanning_tree import velocity_names
 from rbda_ros.cluster_tree.straight_line import pivoted_columns
 from rbda_ros.description.model import Coupling, CutJoint
 from rbda_ros.errors import Problem
@@ -91,9 +91,8 @@ def assemble(
     loop: Loop,
     guess: Array,
     wishes: Wishes,
-    names: Sequence[str],
-    rods: RodSearch | None = None,
-    rounding: float = NEARLY_CLOSED,
+    rods: RodSearch,
+    rounding: float,
 ) -> Assembly:
     """Assemble one cluster.
 
@@ -101,8 +100,7 @@ def assemble(
         loop: its constraints, with all rows.
         guess: (nq,) where to look for a closed position.
         wishes: what the files say about independent joints.
-        names: of the velocity coordinates, for messages.
-        rods: finds rods that spin about themselves; None where they stay free.
+        rods: finds rods that spin about themselves.
         rounding: largest |phi| that rounding in the files explains.
 
     Raises:
@@ -110,7 +108,7 @@ def assemble(
     """
     _check_scale(loop, guess)
     _check_consistent(loop)
-    whole = loop
+    whole, names = loop, velocity_names(loop.bodies)
     rng = np.random.default_rng(0)
     loop, warnings = _without_rounding(loop, guess, rng)
     found = find_closed(loop, guess, rng, rounding)
@@ -127,7 +125,7 @@ def assemble(
             f" {', '.join(names[j] for j in locked)}; the loop is cheaper with these joints fixed"
         )
     idle: list[CutJoint] = []
-    if rods is not None and not loop.constant:
+    if not loop.constant:
         loop, near, idle, stay_free = _frozen(loop, near, wishes, rods, rng)
         warnings.extend(stay_free)
     freedom = len(names) - near.rank

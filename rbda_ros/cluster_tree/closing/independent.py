@@ -19,6 +19,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     USABLE,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.spanning_tree import velocity_names
 from rbda_ros.cluster_tree.straight_line import pivoted_columns
 from rbda_ros.errors import InputError, Problem
 from rbda_ros.spatial import Array
@@ -234,7 +235,7 @@ def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Arra
         dependent = {given[int(j)] for j in order[: rank - len(unknown)]}
         if len(unknown) <= rank:
             return [j for j in given if j not in dependent]
-    names = [name for body in node.bodies for name in body.velocity_names]
+    names = velocity_names(node.bodies)
     raise InputError(
         f"joints {', '.join(names[j] for j in given) or '(none)'} do not determine"
         f" {', '.join(names[j] for j in unknown)}; give also some of these, or the independent"
