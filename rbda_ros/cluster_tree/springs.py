@@ -61,8 +61,8 @@ class Springs:
 def build_springs(
     tree: SpanningTree,
     springs: Sequence[Spring],
-    links: Sequence[Link] = (),
-    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    links: Sequence[Link],
+    gravity: tuple[float, float, float],
 ) -> Springs | None:
     """Trace all springs and lacking weights of a robot; None where there are none.
 

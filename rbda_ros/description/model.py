@@ -259,6 +259,11 @@ class Spring:
     reference: tuple[float, ...] = ()
 
     @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that it is in."""
+        return tuple(self.terms) if self.joint is None else (*self.terms, self.joint)
+
+    @property
     def links(self) -> tuple[str, ...]:
         """Names of the links at the ends of its segments, each once."""
         ends = (

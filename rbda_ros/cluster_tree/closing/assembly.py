@@ -375,15 +375,13 @@ def _check_consistent(loop: Loop) -> None:
         )
 
 
-def _nearby(
-    loop: Loop, home: Array, rng: np.random.Generator, reach: float = REACH
-) -> Iterable[Array]:
+def _nearby(loop: Loop, home: Array, rng: np.random.Generator, reach: float) -> Iterable[Array]:
     """Closed positions around home; none where K is the same everywhere."""
     reaches = [] if loop.constant else [reach * (1 + i) for i in range(SAMPLES)]
     return closed_around(loop, home, rng, reaches)
 
 
-def _rank(K: Array, tolerance: float = RANK_TOLERANCE) -> int:
+def _rank(K: Array, tolerance: float) -> int:
     values = singular_values(K)
     return int(np.sum(values > tolerance * values.max(initial=0.0)))
 

@@ -23,7 +23,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     LONGEST_STEP,
     MORE_FOR_LIMITS,
     NEAR_STARTS,
-    NEARLY_CLOSED,
     RANK_TOLERANCE,
     ROUNDED,
     SAME_GAP,
@@ -35,9 +34,7 @@ from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
 
-def find_closed(
-    loop: Loop, guess: Array, rng: np.random.Generator, rounding: float = NEARLY_CLOSED
-) -> Array:
+def find_closed(loop: Loop, guess: Array, rng: np.random.Generator, rounding: float) -> Array:
     """A closed position (nq,), or one that leaves no more than ``rounding`` explains.
 
     Newton steps from the guess keep its branch. Where they fail, all rows are tried, from the

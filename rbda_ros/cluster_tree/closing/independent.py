@@ -90,13 +90,19 @@ def choose_independent(
     """
     _check_count(freedom, wishes, names)
     balanced = _balanced(jacobians)
-    stacks = np.array(jacobians), np.array(balanced)
+    stacks = np.array([jacobians, balanced])
 
     @cache
     def conditionings(choice: tuple[int, ...]) -> Array:
-        """(2, positions) in the units of the files and in balanced ones, ascending."""
+        """(2, positions) smallest singular values of the dependent columns, ascending.
+
+        In the units of the files, and in balanced ones.
+        """
         dependent = [j for j in range(len(names)) if j not in choice]
-        return np.array([_conditionings(stack, dependent) for stack in stacks])
+        if not dependent:
+            return np.ones(stacks.shape[:2])
+        values = np.linalg.svd(stacks[..., dependent], compute_uv=False)
+        return np.sort(values[..., -1], axis=-1)
 
     def in_any_units(choice: tuple[int, ...], skipped: int = 0) -> float:
         return float(conditionings(choice)[:, skipped].max())
@@ -168,13 +174,6 @@ def _balanced(jacobians: Sequence[Array]) -> list[Array]:
         scale = np.divide(1.0, size, out=np.ones_like(size), where=size > 1e-12)
         balanced = [unit_rows(K * scale) for K in balanced]
     return balanced
-
-
-def _conditionings(jacobians: Array, dependent: Sequence[int]) -> Array:
-    """Smallest singular value of the dependent columns at each position, ascending."""
-    if not dependent:
-        return np.ones(len(jacobians))
-    return np.sort(np.linalg.svd(jacobians[:, :, dependent], compute_uv=False)[:, -1])
 
 
 def _check_count(freedom: int, wishes: Wishes, names: Sequence[str]) -> None:
