@@ -1,7 +1,7 @@
 """Cancellation of long work, which checks at each step whether it was cancelled.
 
-Whoever begins it in a thread gives it a token; the loops of assembling, tracing and compiling ask
-`check_cancelled`. What is half made is dropped: nothing else knows of it yet.
+The thread that does the work has a token; the loops of assembling, tracing and compiling call
+`check_cancelled`. Unfinished results are dropped: nothing refers to them yet.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _current = _Current()
 
 @contextmanager
 def cancelled_by(*tokens: CancelToken) -> Iterator[None]:
-    """Let tokens cancel what this thread does inside, beside those that can already."""
+    """Let more tokens cancel what this thread does inside the context."""
     before = _current.tokens
     _current.tokens = (*before, *tokens)
     try:

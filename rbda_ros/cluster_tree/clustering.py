@@ -9,6 +9,7 @@ the paper leaves to future work (its footnote 2); that keeps clusters smaller.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ from rbda_ros.cluster_tree.closing.tolerances import NEARLY_CLOSED, rounding_gap
 from rbda_ros.cluster_tree.constraints import bodies_tied, whole_residual
 from rbda_ros.cluster_tree.loops import build_loop
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree
+from rbda_ros.description.link_tree import circles
 from rbda_ros.description.model import Constraint, Joint, RobotDescription
 from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.spatial import Array
@@ -135,7 +137,7 @@ def _order(partition: Partition) -> tuple[int, list[list[int]]]:
 
 
 def _repairs(partition: Partition, parent: Mapping[int, int]) -> list[Partition]:
-    """Merges of which every valid coarsening makes at least one; none if the quotient is a tree."""
+    """Merges: every valid coarsening makes at least one. None if the quotient is a tree."""
     base = frozenset([0])
     cluster_of = {i: cluster for cluster in partition for i in cluster} | {0: base}
     parent_of: dict[Bodies, Bodies] = {}
@@ -146,24 +148,8 @@ def _repairs(partition: Partition, parent: Mapping[int, int]) -> list[Partition]
             pairs = [(p, q), (cluster, p), (cluster, q)]
             return [_merge(partition, *pair) for pair in pairs if base not in pair]
         parent_of[cluster] = above[0]
-    ring = _ring(parent_of)
-    # A ring of clusters, each the parent of the next, can only become one cluster.
-    return [_merge(partition, *ring)] if ring else []
-
-
-def _ring(parent_of: Mapping[Bodies, Bodies]) -> list[Bodies]:
-    """Clusters that are each other's ancestors; empty where all descend from the base."""
-    descends: set[Bodies] = set()
-    for cluster in sorted(parent_of, key=min):
-        path: dict[Bodies, None] = {}
-        while cluster in parent_of and cluster not in descends and cluster not in path:
-            path[cluster] = None
-            cluster = parent_of[cluster]
-        if cluster in path:
-            steps = list(path)
-            return steps[steps.index(cluster) :]
-        descends.update(path)
-    return []
+    # A circle of clusters, each the parent of the next, can only become one cluster.
+    return [_merge(partition, *circle) for circle in itertools.islice(circles(parent_of), 1)]
 
 
 def _merge(partition: Partition, *clusters: Bodies) -> Partition:
@@ -279,20 +265,19 @@ class ClusterAssembly:
 
     def _assembly(self, k: int) -> Assembly:
         numbers, bodies, guess = self.clusters[k], self.bodies(k), self.guess(k)
-        names = [name for body in bodies for name in body.velocity_names]
         wishes = _wishes(self.description, bodies, self.tree.floating_base and 1 in numbers)
         loop = build_loop(self.tree, numbers, self.constraints[k], guess)
         rods = RodSearch(self.tree, numbers, self.constraints[k], self.description.idle_freedoms)
         start = np.concatenate([guess[i] for i in numbers])
         rounding = rounding_gap(self.description.digits, len(numbers))
-        return assemble(loop, start, wishes, names, rods, rounding)
+        return assemble(loop, start, wishes, rods, rounding)
 
 
 def _guess(description: RobotDescription, body: Body) -> Array:
     """Position of a body's joint at the assembly guess."""
     given = description.assembly.get(body.joint.name, body.model.neutral)
     position = np.atleast_1d(np.array(given, dtype=float))
-    if body.model.nq != body.model.nv:  # a quaternion, and people round those
+    if body.model.nq != body.model.nv:  # a quaternion, which files round
         position[-4:] /= np.linalg.norm(position[-4:])
     return position
 

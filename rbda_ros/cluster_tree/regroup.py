@@ -92,19 +92,15 @@ def _regroup(tree: ClusterTree, turning: Collection[int]) -> ClusterTree:
     tree = tree.with_bodies(regrouped)
     with_armatures = zip(tree.clusters, armatures, strict=True)
     clusters = tuple(
-        replace(node, rotor_armature=A if A.any() else None) for node, A in with_armatures
+        _rotors_on_links(replace(node, rotor_armature=A if A.any() else None))
+        for node, A in with_armatures
     )
-    return _rehung(replace(tree, clusters=clusters, base_inertia=inertias[0]))
-
-
-def _rehung(tree: ClusterTree) -> ClusterTree:
-    """The tree with rotors hung on links that turn about parallel axes."""
-    clusters = tuple(_rotors_on_links(node) for node in tree.clusters)
-    bodies = tuple(body for node in clusters for body in node.bodies)
-    return replace(tree, spanning=replace(tree.spanning, bodies=bodies), clusters=clusters)
+    spanning = replace(tree.spanning, bodies=tuple(b for node in clusters for b in node.bodies))
+    return replace(tree, spanning=spanning, clusters=clusters, base_inertia=inertias[0])
 
 
 def _rotors_on_links(node: ClusterNode) -> ClusterNode:
+    """The cluster with rotors moved onto links that turn about parallel axes."""
     bodies, inside, output = list(node.bodies), list(node.inside), list(node.output)
     relative = np.eye(node.nv)
     for i, rotor in enumerate(node.bodies):
@@ -131,7 +127,7 @@ def _same_axis(link: Body, rotor: Body) -> int:
     """1 where two bodies on one turn about parallel axes, -1 where these are opposite, else 0."""
     if link.parent != rotor.parent or link.joint.type not in ("revolute", "continuous"):
         return 0
-    one, other = (np.asarray(body.X_tree.pose()[0])[:, 2] for body in (link, rotor))
+    one, other = _axis(link), _axis(rotor)
     sign = 1 if one @ other > 0.0 else -1
     return sign if np.abs(one - sign * other).max() < SAME_AXIS else 0
 

@@ -152,6 +152,11 @@ def position_rate(bodies: Sequence[Body], q: Matrix, qd: Matrix) -> Matrix:
     return ca.vertcat(ca.DM(0, 1), *rates)
 
 
+def velocity_names(bodies: Iterable[Body]) -> tuple[str, ...]:
+    """Name of each velocity coordinate of the joints of some bodies."""
+    return tuple(name for body in bodies for name in body.velocity_names)
+
+
 def joint_slices(bodies: Sequence[Body]) -> Iterator[tuple[Body, slice, slice]]:
     """Each body, and where its joint is in positions (nq) and in velocities (nv) of all."""
     nq = nv = 0

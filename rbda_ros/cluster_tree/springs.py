@@ -61,15 +61,15 @@ class Springs:
 def build_springs(
     tree: SpanningTree,
     springs: Sequence[Spring],
-    links: Sequence[Link] = (),
-    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    links: Sequence[Link],
+    gravity: tuple[float, float, float],
 ) -> Springs | None:
     """Trace all springs and lacking weights of a robot; None where there are none.
 
     Args:
         tree: the spanning tree, in the numbering of the robot's vectors.
         springs: as described.
-        links: of which those count that lack some of their weight.
+        links: of the robot; those with a share of their weight lack the rest.
         gravity: acceleration of gravity in world axes [m/s^2].
 
     Raises:
@@ -83,7 +83,13 @@ def build_springs(
     places = tuple(joint_slices(tree.bodies))
     position = {i: q[in_q] for i, (_, in_q, _) in enumerate(places, start=1)}
     q_rate = position_rate(tree.bodies, q, qd)
-    columns, names, values, energy, problems = [], [], [], ca.SX(0), []
+
+    def pull_of(length: Matrix) -> Matrix:
+        """Rates (nv) of a length by the velocities."""
+        return ca.jacobian(ca.jtimes(length, q, q_rate), qd).T
+
+    parts: list[tuple[Matrix, str, float]] = []
+    energy, problems = ca.SX(0), []
     for spring in springs:
         if spring.joint is not None:
             number = tree.body_of_joint[spring.joint]
@@ -92,39 +98,34 @@ def build_springs(
             column = ca.SX(qd.rows(), 1)
             column[in_qd] = force
             energy += spring.stiffness * ca.sumsqr(force) / 2
-            pull = None
+            parts.append((column, f"{spring.name}.stiffness", spring.stiffness))
         else:
             if spring.segments and not any(bodies_tied(tree, cut) for cut in _cuts(spring)):
                 reason = "its ends are on links that are fixed to each other"
                 problems.append(Problem(f"spring {spring.name!r}", reason, "move one of its ends"))
                 continue
             length = _length(tree, spring, position)
-            pull = ca.jacobian(ca.jtimes(length, q, q_rate), qd).T
+            pull = pull_of(length)
             stretch = length - ca.fmin(ca.fmax(length, spring.rest[0]), spring.rest[1])
-            column = stretch * pull
+            parts.append((stretch * pull, f"{spring.name}.stiffness", spring.stiffness))
+            if spring.pretension:
+                parts.append((pull, f"{spring.name}.pretension", spring.pretension))
             energy += spring.stiffness * stretch**2 / 2 + spring.pretension * length
-        columns.append(column)
-        names.append(f"{spring.name}.stiffness")
-        values.append(spring.stiffness)
-        if pull is not None and spring.pretension:
-            columns.append(pull)
-            names.append(f"{spring.name}.pretension")
-            values.append(spring.pretension)
     for link in light:
         assert link.inertia is not None
         place = Attachment(link.name, Pose(link.inertia.origin.xyz))
         height = ca.dot(ca.DM(list(gravity)), point_in_world(tree, place, position))
-        columns.append(link.inertia.mass * ca.jacobian(ca.jtimes(height, q, q_rate), qd).T)
-        names.append(f"{link.name}.lacking_weight")
-        values.append(1.0 - link.weight)
-        energy += (1.0 - link.weight) * link.inertia.mass * height
+        column, lacking = link.inertia.mass * pull_of(height), 1.0 - link.weight
+        parts.append((column, f"{link.name}.lacking_weight", lacking))
+        energy += lacking * link.inertia.mass * height
     if problems:
         raise DescriptionError(problems)
+    columns, names, values = zip(*parts, strict=True)
     stacked = ca.cse(ca.horzcat(*columns))
     return Springs(
         ca.Function("springs", [q], [stacked]),
         ca.Function("spring_energy", [q], [energy]),
-        tuple(names),
+        names,
         np.array(values),
     )
 

@@ -32,6 +32,7 @@ from rbda_ros.cluster_tree.spanning_tree import (
     integrate_bodies,
     position_rate,
     ranges,
+    velocity_names,
 )
 from rbda_ros.cluster_tree.springs import Springs, build_springs
 from rbda_ros.description.model import CutJoint, RobotDescription
@@ -94,7 +95,7 @@ class ClusterTree:
     @cached_property
     def velocity_names(self) -> tuple[str, ...]:
         """Name of each spanning velocity coordinate."""
-        return tuple(name for body in self.spanning.bodies for name in body.velocity_names)
+        return velocity_names(self.spanning.bodies)
 
     @cached_property
     def independent(self) -> tuple[int, ...]:

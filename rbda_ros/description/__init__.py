@@ -1,8 +1,8 @@
 """Text in, plain frozen dataclasses out: URDF, URDF+, xacro, MJCF, SDF, USD, loop files.
 
-Lives here: a reader for each form, checks, and the dataclasses in `model`.
-Comes in: `errors` and `spatial` alone.
-Used from outside: `read_description`, and what it gives.
+Lives here: a reader for each format, checks, and the dataclasses in `model`.
+Imports only `errors` and `spatial`.
+Used from outside: `read_description` and the `RobotDescription` that it returns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rbda_ros.description.loop_conventions import (
 from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
-from rbda_ros.description.model import Joint, Link, RobotDescription
+from rbda_ros.description.model import AXES, Joint, Link, RobotDescription
 from rbda_ros.description.read_robot import ReadRobot, choose_tree
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf import read_gazebo_joints, read_sdf
@@ -65,10 +65,8 @@ def read_description(
         DescriptionError: with every problem found, each naming element, reason and remedy.
     """
     report = Report()
-    if source.is_text(urdf) or not is_usd(urdf):
-        text, root = source.read_xml(urdf, report, xacro_arguments)
-    else:
-        text, root = None, None
+    is_stage = is_usd(urdf) and not source.is_text(urdf)
+    text, root = ("", None) if is_stage else source.read_xml(urdf, report, xacro_arguments)
     if root is not None and root.tag not in ("robot", "mujoco", "sdf"):
         report.problem(
             f"<{root.tag}>",
@@ -77,7 +75,10 @@ def read_description(
         )
         root = None
     loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
-    robot = _read_robot(urdf, text, root, loop_file, report)
+    if is_stage:
+        robot = read_usd(urdf, report)
+    else:
+        robot = None if root is None else _read_robot(urdf, text, root, loop_file, report)
     if robot is None:
         report.raise_problems()
     assert robot is not None  # else there was a problem
@@ -85,22 +86,20 @@ def read_description(
         robot = choose_tree(robot, loop_file.root or "", report)
     description = combine(robot, loop_file, report)
     report.raise_problems()
-    return replace(description, digits=None if text is None else source.significant_digits(text))
+    return replace(description, digits=source.significant_digits(text))
 
 
 def _read_robot(
     urdf: str | os.PathLike[str],
-    text: str | None,
-    root: etree._Element | None,
+    text: str,
+    root: etree._Element,
     loop_file: LoopFile,
     report: Report,
-) -> ReadRobot | None:
-    """Content of the robot's own file, by the reader of its format; None after noting why not."""
-    if root is None:
-        return read_usd(urdf, report) if text is None and is_usd(urdf) else None
+) -> ReadRobot:
+    """Content of a file in XML, by the reader of its format."""
     warn_of_unknown_elements(root, report)
     if root.tag == "mujoco":
-        model = compile_mjcf(urdf, text or "", report, drawn=False)
+        model = compile_mjcf(urdf, text, report, drawn=False)
         report.raise_problems()
         return read_mjcf(model, report)
     if root.tag == "sdf":
@@ -143,7 +142,7 @@ def _drake_overrides(
             continue
         axes: dict[str, Any] = {}
         if kind == "universal":  # Drake's turn about x, then about y
-            axes = {"axis": (1.0, 0.0, 0.0), "second_axis": (0.0, 1.0, 0.0)}
+            axes = {"axis": AXES[0], "second_axis": AXES[1]}
         overrides[joint.name] = JointOverride(type=cast(Any, kind), pitch=pitch, **axes)
         if kind == "helical" and not pitch:
             report.problem(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rbda_ros.description.link_tree import ONE_DOF, Tree, joints_by_name
+from rbda_ros.description.link_tree import ONE_DOF, Tree, circles, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames
 from rbda_ros.description.loop_file import JointOverride, LoopFile
 from rbda_ros.description.model import (
@@ -48,7 +48,7 @@ from rbda_ros.description.values import SHORTEST_AXIS
 from rbda_ros.spatial import rpy_matrix
 
 _SATISFIED = 1e-4
-"""How far from satisfied a coupling may be of which all joints are fixed [rad or m]."""
+"""Largest error of a coupling whose joints are all fixed [rad or m]."""
 LOCKABLE = ("revolute", "continuous", "prismatic")
 """Joint types that may be fixed at one number."""
 LONGEST_PATH = 1000
@@ -65,7 +65,7 @@ def override_joints(
 
     Args:
         joints: of the robot's file.
-        overrides: what is said of some of them.
+        overrides: properties that the loop file sets, by joint.
         report: takes the problems.
         assembly: positions; that of a floating or ball joint is where it is fixed.
     """
@@ -96,14 +96,14 @@ def override_joints(
 def locked_joints(
     robot: ReadRobot, loop_file: LoopFile, report: Report
 ) -> dict[str, JointOverride]:
-    """Joints that couplings of the robot's file hold at one position, as fixed ones.
+    """Joints that couplings of the robot's file leave one position, as overrides that fix them.
 
-    MuJoCo's files lock joints so, by an equality of one joint. A coupling also locks its last
-    joint when the others are fixed. Joints that a file calls independent, or of which the loop
-    file says something, are left to the assembly.
+    Files of MuJoCo lock a joint by an equality of this joint alone. A coupling also locks its last
+    joint if the others are fixed. Joints that a file calls independent, and those that the loop
+    file has an entry for, are not fixed here.
     """
-    said = {*loop_file.joints, *(loop_file.independent_joints or ())}
-    said.update(joint.name for joint in robot.joints if joint.independent)
+    skipped = {*loop_file.joints, *(loop_file.independent_joints or ())}
+    skipped.update(joint.name for joint in robot.joints if joint.independent)
     fixed_at = {n: each.position for n, each in loop_file.joints.items() if each.type == "fixed"}
     types = {joint.name: joint.type for joint in robot.joints}
     couplings = [c for c in robot.constraints if isinstance(c, Coupling)]
@@ -119,7 +119,7 @@ def locked_joints(
         if len(terms) != 1:
             continue
         ((name, factor),) = terms.items()
-        if name in said or types.get(name) not in LOCKABLE or not factor:
+        if name in skipped or types.get(name) not in LOCKABLE or not factor:
             continue
         fixed_at[name] = (coupling.offset - constant) / factor + 0.0
         found[name] = JointOverride(type="fixed", position=fixed_at[name])
@@ -347,7 +347,7 @@ def _keep_within_limits(
 def _actuated(
     declared: tuple[str, ...] | None, overrides: Mapping[str, JointOverride], loop_file: LoopFile
 ) -> tuple[str, ...] | None:
-    """As the loop file lists them, else those that the robot's file declares and that move."""
+    """The joints that the loop file lists, or else the moving ones that the robot's file lists."""
     if loop_file.actuated_joints is not None or declared is None:
         return loop_file.actuated_joints
     names: list[str] = []
@@ -482,7 +482,8 @@ def expand_mimics(
     mimics: Sequence[Mimic], joints: Mapping[str, Joint], report: Report
 ) -> list[Coupling]:
     """Make one coupling ``joint - multiplier * master = offset`` per mimic joint."""
-    circular = _circles({mimic.joint: mimic.master for mimic in mimics})
+    masters = {mimic.joint: mimic.master for mimic in mimics}
+    circular = {joint for circle in circles(masters) for joint in circle}
     couplings = []
     for mimic in mimics:
         where = f"joint {brief(mimic.joint)}"
@@ -500,21 +501,6 @@ def expand_mimics(
                 report.warn(where, "mimics with multiplier 0, which holds it at the offset")
             couplings.append(mimic.coupling())
     return couplings
-
-
-def _circles(masters: Mapping[str, str]) -> set[str]:
-    """Find the joints that follow themselves through others, each joint visited once."""
-    circular: set[str] = set()
-    done: set[str] = set()
-    for joint in masters:
-        path: dict[str, int] = {}
-        while joint in masters and joint not in done and joint not in path:
-            path[joint] = len(path)
-            joint = masters[joint]
-        if joint in path:
-            circular.update(list(path)[path[joint] :])
-        done.update(path)
-    return circular
 
 
 def expand_path_couplings(

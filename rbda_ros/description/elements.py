@@ -2,16 +2,16 @@
 
 Nothing is dropped silently.
 
-A line names an element by its path, or several inside one, then its attributes: plain ones are
-read, those after ``warned`` cause a warning by the reader where they matter, those after
-``ignored`` do not concern dynamics. ``ELEMENT: ignored`` is for an element and all inside it,
-``ELEMENT: left out`` for one that is left out with a warning. What stands in no line causes a
-warning. The documentation prints these tables.
+Each line has the path of an element, or of several elements with the same parent, then their
+attributes. The first attributes are read. For those after ``warned`` the reader gives a warning if
+they have an effect; those after ``ignored`` do not concern dynamics. ``ELEMENT: ignored`` means the
+element and all inside it, ``ELEMENT: left out`` that it is left out with a warning. An element or
+attribute that no line has causes a warning. The documentation prints these tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -298,6 +298,14 @@ def table(root: str) -> Mapping[str, Known]:
     return found
 
 
+_ONCE = """inertial origin mass inertia ixx ixy ixz iyy iyz izz axis axis2 xyz limit lower upper
+effort velocity gravity dynamics damping friction spring_stiffness spring_reference pose mimic
+multiplier offset reference parent child predecessor successor ratio parent_origin parent_axis
+child_origin child_axis gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch"""
+_SINGLE = frozenset(_ONCE.split())
+"""Elements of URDF and SDF that stand once in another one; of several the first is read."""
+
+
 def warn_of_unknown_elements(root: etree._Element, report: Report) -> None:
     """Warn once of each kind of element, or attribute, that no line of the format's table has.
 
@@ -309,38 +317,15 @@ def warn_of_unknown_elements(root: etree._Element, report: Report) -> None:
     if root.tag == "robot":  # joints inside <gazebo> are SDF's
         known = {**table("sdf"), **known}
     path_of = {"robot": _urdf_path, "sdf": _sdf_path, "mujoco": _mjcf_path}[str(root.tag)]
-    _walk(root, str(root.tag), known, path_of, report, set())
-
-
-_SINGLE = frozenset(
-    (
-        *("inertial", "origin", "mass", "inertia", "ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
-        *("axis", "axis2", "xyz", "limit", "lower", "upper", "effort", "velocity", "gravity"),
-        *("dynamics", "damping", "friction", "spring_stiffness", "spring_reference", "pose"),
-        *("mimic", "multiplier", "offset", "reference", "parent", "child", "predecessor"),
-        *("successor", "ratio", "parent_origin", "parent_axis", "child_origin", "child_axis"),
-        *("gearbox_ratio", "gearbox_reference_body", "thread_pitch", "screw_thread_pitch"),
-    )
-)
-"""Elements of URDF and SDF that stand once in another one; of several the first is read."""
-
-
-def _walk(
-    element: etree._Element,
-    path: str,
-    known: Mapping[str, Known],
-    path_of: Callable[[str, str], str],
-    report: Report,
-    told: set[str],
-) -> None:
-    pending = [(element, path)]
+    warned: set[str] = set()
+    pending = [(root, str(root.tag))]
     while pending:
         element, path = pending.pop()
         found = known.get(path) or known.get(f"{path.rpartition('/')[0]}/*")
         where = f"<{_tag(element)}> ({line(element)})"
         if found is None or found.is_left_out:
-            if path not in told:
-                told.add(path)
+            if path not in warned:
+                warned.add(path)
                 known_as = "is unknown, and ignored" if found is None else "is left out"
                 report.warn(where, known_as)
             continue
@@ -348,15 +333,15 @@ def _walk(
             continue
         for name in _attributes(element):
             key = f"{path}@{name}"
-            if name not in found.attributes and key not in told:
-                told.add(key)
+            if name not in found.attributes and key not in warned:
+                warned.add(key)
                 report.warn(where, f"attribute {name!r} is unknown, and ignored")
         seen: set[str] = set()
         for inside in element.iterchildren():
             if not isinstance(inside.tag, str):
                 continue
             tag = _tag(inside)
-            if tag in seen and tag in _SINGLE and path_of is not _mjcf_path:
+            if tag in seen and tag in _SINGLE and root.tag != "mujoco":
                 where = f"<{tag}> ({line(inside)})"
                 report.warn(where, f"is not the first of its <{_tag(element)}>, and ignored")
             seen.add(tag)

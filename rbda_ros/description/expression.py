@@ -48,7 +48,7 @@ class Call:
 
 Node = Number | Name | Call
 
-# Deeper trees would overflow the stack of whoever walks them recursively.
+# Functions that walk deeper trees recursively would overflow the stack.
 DEEPEST = 100
 LONGEST = 10_000
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from rbda_ros.description.model import Joint, Vector3, vector3
 from rbda_ros.spatial import rpy_matrix
 
+T = TypeVar("T")
 ONE_DOF = ("revolute", "continuous", "prismatic", "helical")
 
 
@@ -48,7 +50,7 @@ class Tree:
         return to_first[shared:], to_second[shared:]
 
     def body_of(self, links: Iterable[str]) -> dict[str, str]:
-        """Return for each link the one that stands for its rigid body, nearest the root."""
+        """Return for each link the one nearest the root that fixed joints join it to."""
         body: dict[str, str] = {}
         for link in links:
             chain: dict[str, None] = {}
@@ -93,3 +95,16 @@ def joints_by_name(joints: Iterable[Joint]) -> Mapping[str, Joint]:
     for joint in joints:
         named.setdefault(joint.name, joint)
     return named
+
+
+def circles(next_of: Mapping[T, T]) -> Iterator[list[T]]:
+    """The circles of a graph whose nodes have one successor at most; each node is visited once."""
+    done: set[T] = set()
+    for node in next_of:
+        path: dict[T, int] = {}
+        while node in next_of and node not in done and node not in path:
+            path[node] = len(path)
+            node = next_of[node]
+        if node in path:
+            yield list(path)[path[node] :]
+        done.update(path)

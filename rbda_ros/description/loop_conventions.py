@@ -37,6 +37,9 @@ from typing import Any, TypeVar
 from lxml import etree
 
 from rbda_ros.description.model import (
+    AXES,
+    X_AXIS,
+    ZERO,
     Attachment,
     Constraint,
     Coupling,
@@ -47,15 +50,7 @@ from rbda_ros.description.model import (
 )
 from rbda_ros.description.orientation import to_rpy, turn_onto
 from rbda_ros.description.report import Report, brief
-from rbda_ros.description.urdf import (
-    MAX_LOOPS,
-    X_AXIS,
-    ZERO,
-    bounded,
-    cut_type,
-    pose_of,
-    read_end,
-)
+from rbda_ros.description.urdf import MAX_LOOPS, bounded, cut_type, pose_of, read_end
 from rbda_ros.description.values import (
     Fields,
     converted,
@@ -79,7 +74,6 @@ from rbda_ros.spatial import rpy_matrix
 
 T = TypeVar("T")
 _CLOSING = re.compile(r"(closing_.+)_1")
-_AXES: tuple[Vector3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _OTHER_NAMES = {"ball": "spherical", "continuous": "revolute", "hinge": "revolute"}
 _ABOUT_AN_AXIS = ("revolute", "prismatic", "cylindrical", "planar")
 
@@ -103,7 +97,7 @@ def closing_frames(
             continue
         is_hinge = f"{link}_z" in named and f"{other}_z" in named
         kind: CutType = "revolute" if is_hinge else "spherical"
-        cut = CutJoint(match.group(1), kind, Attachment(link), Attachment(other), axis=_AXES[2])
+        cut = CutJoint(match.group(1), kind, Attachment(link), Attachment(other), axis=AXES[2])
         found.append(cut)
         report.warn(
             f"constraint {brief(cut.name)}",
@@ -138,19 +132,19 @@ def read_drake_constraints(
         place_of: where a body or frame is.
         report: takes the problems.
     """
-    readers = {
+    readers: dict[str, Callable[[_Fields], Constraint | None]] = {
         "ball_constraint": _ball,
         "distance_constraint": _distance,
+        "tendon_constraint": _tendon,
         "linear_bushing_rpy": _bushing,
     }
     count = 0
     for element in xml.iterchildren():
         kind = local_name(element)
-        if kind not in readers and kind != "tendon_constraint":
+        if kind not in readers:
             continue
         count += 1
-        fields = _Fields(element, f"{kind}_{count}", place_of, report)
-        made = _tendon(fields) if kind == "tendon_constraint" else readers[kind](fields)
+        made = readers[kind](_Fields(element, f"{kind}_{count}", place_of, report))
         if made is not None:
             yield made
 
@@ -238,14 +232,14 @@ def _bushing(fields: _Fields) -> CutJoint | None:
     frames = [fields.get(f"bushing_frame{side}", str.strip, "") for side in "AC"]
     force = fields.get("bushing_force_stiffness", to_vector, ZERO)
     torque = fields.get("bushing_torque_stiffness", to_vector, ZERO)
-    free = [axis for axis, stiffness in zip(_AXES, torque, strict=True) if not stiffness]
+    free = [axis for axis, stiffness in zip(AXES, torque, strict=True) if not stiffness]
     kinds: dict[int, CutType] = {0: "fixed", 1: "revolute", 3: "spherical"}
     if 0.0 in force or len(free) not in kinds or "" in frames:
         fields.report.warn(fields.where, "is a spring and damper, and is left out")
         return None
     fields.report.warn(fields.where, f"is stiff in Drake; it is a {kinds[len(free)]} cut here")
     first, second = (fields.place_of(frame) for frame in frames)
-    return CutJoint(fields.name, kinds[len(free)], first, second, axis=(free or _AXES)[0])
+    return CutJoint(fields.name, kinds[len(free)], first, second, axis=(free or AXES)[0])
 
 
 def read_loop_elements(xml: etree._Element, report: Report) -> tuple[CutJoint, ...]:

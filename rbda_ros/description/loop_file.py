@@ -9,6 +9,9 @@ from typing import Any, Literal, cast, get_args
 
 from rbda_ros.description.expression import parse
 from rbda_ros.description.model import (
+    CUT_TYPES,
+    X_AXIS,
+    ZERO,
     Attachment,
     Constraint,
     Coupling,
@@ -24,7 +27,6 @@ from rbda_ros.description.model import (
     Vector3,
 )
 from rbda_ros.description.report import Report, brief
-from rbda_ros.description.urdf import CUT_TYPES, X_AXIS, ZERO
 from rbda_ros.description.values import (
     SHORTEST_AXIS,
     Fields,
@@ -54,7 +56,7 @@ class JointOverride:
         pitch: travel of a helical joint [m/rad].
         axis: first axis of a universal joint, in the joint frame; None for the URDF's.
         second_axis: its other axis; None for one at right angles to the first.
-        position: of a fixed joint, where it is held [rad or m].
+        position: of a fixed joint, where it is fixed [rad or m].
         suffixes: what is added to a universal joint's name for its two halves.
         armature: reflected inertia on the joint's own diagonal [kg m^2 or kg].
     """

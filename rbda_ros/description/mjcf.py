@@ -20,6 +20,7 @@ import numpy as np
 from rbda_ros.description.expression import parse
 from rbda_ros.description.mjcf_compiler import Names
 from rbda_ros.description.model import (
+    X_AXIS,
     Attachment,
     Constraint,
     Coupling,
@@ -75,7 +76,12 @@ class _Drive:
     actuators: list[int] = field(default_factory=list)
     armature: float = 0.0
     damping: float = 0.0
-    effort: float = 0.0
+    forces: float = 0.0
+
+    @property
+    def effort(self) -> float:
+        """Largest effort of all actuators together; infinite without any."""
+        return self.forces if self.actuators else math.inf
 
 
 _Drives = dict[tuple[str, int], _Drive]
@@ -108,12 +114,12 @@ def _drives(model: Any) -> _Drives:
         drive.actuators.append(a)
         drive.armature += gear**2 * float(armature[a])
         drive.damping += gear**2 * _first(damping[a])
-        drive.effort += abs(gear) * _largest_force(model, a)
+        drive.forces += abs(gear) * _largest_force(model, a)
     return drives
 
 
 def _first_of(model: Any, addresses: str, a: int) -> int:
-    """The first output or control of an actuator, of which some have several since version 4."""
+    """Number of an actuator's first output or control: since version 4 it may have several."""
     return int(getattr(model, addresses)[a]) if hasattr(model, addresses) else a
 
 
@@ -192,7 +198,7 @@ def _joint(
         parent=parent,
         child=child,
         origin=Pose() if kind == _FREE else to_pose(R, p),
-        axis=vector3(axis) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
+        axis=vector3(axis) if kind in (_SLIDE, _HINGE) else X_AXIS,
         limits=limits,
         damping=_first(model.dof_damping[dof]) + drive.damping if kind != _FREE else 0.0,
         friction=float(model.dof_frictionloss[dof]) if kind != _FREE else 0.0,
@@ -206,7 +212,7 @@ def _limits(model: Any, j: int, drive: _Drive) -> Limits:
         lower, upper = (float(bound) for bound in model.jnt_range[j])
     if model.jnt_actfrclimited[j]:
         effort = float(np.abs(model.jnt_actfrcrange[j]).max())
-    if drive.actuators and model.jnt_type[j] in (_SLIDE, _HINGE):
+    if model.jnt_type[j] in (_SLIDE, _HINGE):
         effort = min(effort, drive.effort)
     return Limits(lower=lower, upper=upper, effort=effort)
 
@@ -229,9 +235,9 @@ def _motors(
     drives: _Drives,
     report: Report,
 ) -> tuple[str, ...] | None:
-    """The joints that actuators act on, in their order; adds those that stand for tendons.
+    """The joints that actuators act on, in the order of the actuators; None if there are none.
 
-    None where the file has no actuator that acts on a joint.
+    Adds the joints whose positions are lengths of tendons.
     """
     by_name = {joint.name: i for i, joint in enumerate(joints)}
     motors: dict[int, str] = {}
@@ -252,13 +258,12 @@ def _motors(
             ((name, coefficient),) = terms.items()
             joint = joints[by_name[name]]
             effort = min(joint.limits.effort, abs(coefficient) * drive.effort)
-            limits = replace(joint.limits, effort=effort) if drive.actuators else joint.limits
             joints[by_name[name]] = replace(
                 joint,
                 armature=joint.armature + coefficient**2 * armature,
                 damping=joint.damping
                 + coefficient**2 * (_first(model.tendon_damping[t]) + drive.damping),
-                limits=limits,
+                limits=replace(joint.limits, effort=effort),
             )
             motors |= dict.fromkeys(drive.actuators, name)
         elif drive.actuators or armature:
@@ -279,7 +284,7 @@ def _tendon_joint(model: Any, t: int, names: Names, first: Joint, drive: _Drive)
     lower, upper = -math.inf, math.inf
     if model.tendon_limited[t]:
         lower, upper = (float(bound) for bound in model.tendon_range[t])
-    effort = drive.effort if drive.actuators else math.inf
+    effort = drive.effort
     if model.tendon_actfrclimited[t]:
         effort = min(effort, float(np.abs(model.tendon_actfrcrange[t]).max()))
     return Joint(
@@ -302,7 +307,7 @@ _LEFT_OUT = {
 def _warn_of_actuators(
     model: Any, names: Names, drives: _Drives, motors: Collection[int], report: Report
 ) -> None:
-    """Name those that are no motors of joints; however many there are, once for each reason."""
+    """Warn of actuators that are no motors of joints, once for each reason."""
     targets = {a: target for (target, _), drive in drives.items() for a in drive.actuators}
     reasons: dict[str, list[str]] = {}
     for a in range(len(model.actuator_trntype)):
@@ -351,21 +356,12 @@ def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
         stiffness = _first(model.jnt_stiffness[j])
         if not stiffness:
             continue
-        name, kind, at = names.joint(j), int(model.jnt_type[j]), int(model.jnt_qposadr[j])
-        if kind in (_SLIDE, _HINGE):
-            rest = float(model.qpos_spring[at])
-            springs.append(Spring(f"{name}_spring", stiffness, (rest, rest), terms={name: 1.0}))
+        name, rest = names.joint(j), _position(model, j, model.qpos_spring)
+        spring = Spring(f"{name}_spring", stiffness)
+        if isinstance(rest, tuple):
+            springs.append(replace(spring, joint=name, reference=rest))
         else:
-            x = np.array(model.qpos_spring[at : at + _ENTRIES[kind]], float)
-            reference = (*x[:-4], *x[-3:], x[-4])
-            springs.append(
-                Spring(
-                    f"{name}_spring",
-                    stiffness,
-                    joint=name,
-                    reference=tuple(float(entry) for entry in reference),
-                )
-            )
+            springs.append(replace(spring, rest=(rest, rest), terms={name: 1.0}))
     for t in range(model.ntendon):
         stiffness, terms = _first(model.tendon_stiffness[t]), names.fixed_tendon(t)
         if not stiffness:
@@ -421,7 +417,7 @@ def _warn_of_tendon_limits(model: Any, names: Names, drives: _Drives, report: Re
         terms = names.fixed_tendon(t)
         has_joint = len(terms) > 1 and (("tendon", t) in drives or model.tendon_armature[t])
         if not model.tendon_limited[t] or has_joint:
-            continue  # a joint that stands for a tendon has its limits
+            continue  # the joint that was made of the tendon has its limits
         if not terms:
             ropes.append(names.tendon(t))
             continue

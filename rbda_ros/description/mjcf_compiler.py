@@ -1,6 +1,6 @@
-"""MuJoCo's compiler, an optional dependency: what it says as our problems, and names of elements.
+"""MuJoCo's compiler, an optional dependency: its errors as our problems, and names of elements.
 
-Elements that the file leaves unnamed are numbered.
+Elements without a name in the file are numbered.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _leave_out_files(spec: Any, folder: str | None, drawn: bool, report: Report)
 
     Args:
         spec: mujoco.MjSpec; changed in place.
-        folder: where the model is; None for text, whose files nobody knows.
+        folder: where the model is; None for text, whose files cannot be found.
         drawn: whether meshes are wanted from which no inertia comes.
         report: takes a warning, or the problem.
     """

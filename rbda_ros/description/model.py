@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,11 @@ CutType = Literal[
     "distance",
     "perpendicular",
 ]
+CUT_TYPES = get_args(CutType)
 Vector3 = tuple[float, float, float]
+ZERO: Vector3 = (0.0, 0.0, 0.0)
+AXES: tuple[Vector3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+X_AXIS = AXES[0]
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 """Fields of `Inertia`, and attributes or elements of files: the upper triangle, row by row."""
 Guess = float | tuple[float, ...]
@@ -50,8 +54,8 @@ def vector3(values: Iterable[float]) -> Vector3:
 class Pose:
     """A frame in its parent frame: origin [m] and fixed-axis roll, pitch, yaw [rad]."""
 
-    xyz: Vector3 = (0.0, 0.0, 0.0)
-    rpy: Vector3 = (0.0, 0.0, 0.0)
+    xyz: Vector3 = ZERO
+    rpy: Vector3 = ZERO
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Joint:
     parent: str
     child: str
     origin: Pose = Pose()
-    axis: Vector3 = (1.0, 0.0, 0.0)
+    axis: Vector3 = X_AXIS
     limits: Limits = Limits()
     damping: float = 0.0
     friction: float = 0.0
@@ -183,7 +187,7 @@ class CutJoint:
     type: CutType
     predecessor: Attachment
     successor: Attachment
-    axis: Vector3 = (1.0, 0.0, 0.0)
+    axis: Vector3 = X_AXIS
     second_axis: Vector3 | None = None
     length: float | None = None
     method: Method | None = None
@@ -255,6 +259,11 @@ class Spring:
     reference: tuple[float, ...] = ()
 
     @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that it is in."""
+        return tuple(self.terms) if self.joint is None else (*self.terms, self.joint)
+
+    @property
     def links(self) -> tuple[str, ...]:
         """Names of the links at the ends of its segments, each once."""
         ends = (
@@ -264,7 +273,7 @@ class Spring:
 
 
 IdleChoice = Literal["frozen", "free"]
-"""Whether a link that spins about itself is held, or free with its own inertia."""
+"""Whether the spin of a link about itself is frozen (see `cluster_tree.closing.idle`), or free."""
 
 
 @dataclass(frozen=True)

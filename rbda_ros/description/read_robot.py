@@ -94,7 +94,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
         links=tuple(each for each in robot.links if each.name in kept),
         joints=tuple(joint for joint in robot.joints if joint.child in kept),
         constraints=tuple(c for c in robot.constraints if kept.issuperset((*c.joints, *c.links))),
-        springs=tuple(spring for spring in robot.springs if kept.issuperset(_ends(spring))),
+        springs=tuple(s for s in robot.springs if kept.issuperset((*s.joints, *s.links))),
         mimics=tuple(mimic for mimic in robot.mimics if mimic.joint in kept),
         path_couplings=tuple(c for c in robot.path_couplings if c.predecessor in kept),
         retyped={name: each for name, each in robot.retyped.items() if name in kept},
@@ -104,7 +104,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
 
 
 def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
-    """For each link the one that stands for its tree: its root, or where it leaves the world."""
+    """For each link the first link of its tree: the root, or the first that moves on the world."""
     tree = Tree(robot.joints)
     branch: dict[str, str] = {}
     for link in robot.links:
@@ -129,8 +129,3 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
             if "world" not in (tied[0], other):
                 stands_for[representative(other)] = representative(tied[0])
     return {link: representative(name) for link, name in branch.items()}
-
-
-def _ends(spring: Spring) -> tuple[str, ...]:
-    """Links or joints that a spring is on."""
-    return (*spring.terms, *spring.links, *filter(None, [spring.joint]))

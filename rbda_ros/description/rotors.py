@@ -158,14 +158,15 @@ def read_transmissions(
     rotors: list[Rotor] = []
     reductions: dict[str, float] = {}
     for element, has_roles in ros1 + ros2:
-        moved = _sorted(children(element, "joint"), has_roles)
-        actuators = _sorted(children(element, "actuator"), has_roles)
-        if any(joint.get("name") not in joints for joint in moved):
-            report.warn(_where(element), "names a joint that does not exist; it is ignored")
-        elif any(_find(actuator, INERTIA_NAMES) is not None for actuator in actuators):
-            rotors.extend(_rotors(element, moved, actuators, report))
-        elif len(moved) == 1 and len(actuators) <= 1:
-            _note_reduction(element, moved[0], actuators, reductions)
+        found = _Transmission(element, has_roles, report)
+        if any(joint.get("name") not in joints for joint in found.joints):
+            report.warn(found.where, "names a joint that does not exist; it is ignored")
+        elif any(_find(actuator, INERTIA_NAMES) is not None for actuator in found.actuators):
+            rotors.extend(found.rotors())
+        elif len(found.joints) == 1 and len(found.actuators) <= 1:
+            # An error in a reduction that no rotor uses is no problem.
+            silent = _Transmission(element, has_roles, Report())
+            reductions.setdefault(found.names[0], silent.reduction())
     driven = [joint for element, _ in ros1 + ros2 for joint in children(element, "joint")]
     motors = _commanded(xml) or [joint.get("name", "") for joint in driven]
     movable = [name for name in motors if name in joints and joints[name].type not in _NO_MOTOR]
@@ -188,92 +189,97 @@ def _commanded(xml: etree._Element) -> list[str]:
     ]
 
 
-def _sorted(elements: Iterable[etree._Element], has_roles: bool) -> list[etree._Element]:
-    """In the order of the file, which is what ros2_control uses; ROS 1 uses <role>."""
-    ordered = list(elements)
-    if has_roles:
-        ordered.sort(key=lambda element: text_of(child(element, "role")) or "")
-    return ordered
+class _Transmission:
+    """One <transmission>: its joints and actuators in order, and what they say of rotors.
 
+    The order is that of the file, which ros2_control uses, or by <role>, as in ROS 1.
+    """
 
-def _rotors(
-    xml: etree._Element,
-    joints: list[etree._Element],
-    actuators: list[etree._Element],
-    report: Report,
-) -> list[Rotor]:
-    where = _where(xml)
-    kind = _kind(xml)
-    sizes = (len(joints), len(actuators))
-    if sizes == (1, 1) and kind in ("SimpleTransmission", ""):
-        maps = [_simple_reductions(xml, joints[0], actuators[0], where, report)]
-    elif sizes == (2, 2) and kind in ("DifferentialTransmission", "FourBarLinkageTransmission"):
-        nj = [_value(joint, REDUCTION_NAMES, 1.0, where, report) for joint in joints]
-        na = [_value(actuator, REDUCTION_NAMES, 1.0, where, report) for actuator in actuators]
-        if kind == "DifferentialTransmission":
-            maps = [[na[0] * nj[0], na[0] * nj[1]], [na[1] * nj[0], -na[1] * nj[1]]]
+    def __init__(self, xml: etree._Element, has_roles: bool, report: Report) -> None:
+        self.xml, self.report = xml, report
+        self.where = f"transmission {brief(xml.get('name', ''))}"
+        self.joints, self.actuators = (list(children(xml, tag)) for tag in ("joint", "actuator"))
+        if has_roles:
+            for elements in (self.joints, self.actuators):
+                elements.sort(key=lambda element: text_of(child(element, "role")) or "")
+        self.names = [joint.get("name", "") for joint in self.joints]
+
+    def rotors(self) -> list[Rotor]:
+        """The rotors whose inertia is stated; none of a transmission of unknown type."""
+        kind, sizes = self._kind(), (len(self.joints), len(self.actuators))
+        if sizes == (1, 1) and kind in ("SimpleTransmission", ""):
+            maps = [[self.reduction()]]
+        elif sizes == (2, 2) and kind in ("DifferentialTransmission", "FourBarLinkageTransmission"):
+            nj = [self._value(joint, REDUCTION_NAMES, 1.0) for joint in self.joints]
+            na = [self._value(actuator, REDUCTION_NAMES, 1.0) for actuator in self.actuators]
+            if kind == "DifferentialTransmission":
+                maps = [[na[0] * nj[0], na[0] * nj[1]], [na[1] * nj[0], -na[1] * nj[1]]]
+            else:
+                maps = [[na[0] * nj[0]], [na[1], na[1] * nj[1]]]
         else:
-            maps = [[na[0] * nj[0]], [na[1], na[1] * nj[1]]]
-    else:
-        over = f"over {sizes[0]} joint(s) and {sizes[1]} actuator(s)"
-        report.warn(where, f"type {brief(kind)} {over} is unknown; its rotors are ignored")
-        return []
-    return [
-        rotor
-        for actuator, ratios in zip(actuators, maps, strict=True)
-        if (rotor := _rotor(actuator, joints, ratios, where, report)) is not None
-    ]
+            over = f"over {sizes[0]} joint(s) and {sizes[1]} actuator(s)"
+            reason = f"type {brief(kind)} {over} is unknown; its rotors are ignored"
+            self.report.warn(self.where, reason)
+            return []
+        return [
+            self._rotor(actuator, ratios)
+            for actuator, ratios in zip(self.actuators, maps, strict=True)
+            if _find(actuator, INERTIA_NAMES) is not None
+        ]
+
+    def _rotor(self, actuator: etree._Element, ratios: list[float]) -> Rotor:
+        inertia = self._value(actuator, INERTIA_NAMES, 0.0)
+        if inertia < 0.0:
+            reason = f"rotor inertia {inertia} is negative"
+            self.report.problem(self.where, reason, "give it in kg m^2")
+        if 0.0 in ratios:
+            self.report.problem(
+                self.where, "a reduction is zero", "give rotor turns per joint turn"
+            )
+        offsets = [self._value(joint, OFFSET_NAMES, 0.0) for joint in self.joints]
+        name = self.names[0]
+        if len(self.names) > 1:
+            name = required(actuator, "name", self.where, self.report)
+        return Rotor(
+            name=name,
+            joint=self.names[0],
+            ratios=dict(zip(self.names, ratios, strict=False)),
+            inertia=inertia,
+            offset=0.0 - sum(n * o for n, o in zip(ratios, offsets, strict=False)),
+        )
+
+    def reduction(self) -> float:
+        """Of a simple transmission.
+
+        ROS 1 gives it in the actuator, ros2_control in the joint, PR2 above both.
+        """
+        for element in (self.joints[0], *self.actuators, self.xml):
+            if _find(element, REDUCTION_NAMES) is not None:
+                return self._value(element, REDUCTION_NAMES, 1.0)
+        return 1.0
+
+    def _kind(self) -> str:
+        """Return its class without the namespace; '' where it is not given."""
+        xml = self.xml
+        text = text_of(child(xml, "plugin")) or text_of(child(xml, "type")) or xml.get("type")
+        return (text or "").rpartition("/")[2]
+
+    def _value(self, xml: etree._Element, names: tuple[str, ...], default: float) -> float:
+        element = _find(xml, names)
+        if element is None:
+            return default
+        text = element.get("value") or text_of(element) or ""
+        place = f"<{element.tag}> ({line(element)})"
+        return converted(text, to_number, default, self.where, place, self.report)
 
 
-def _rotor(
-    actuator: etree._Element,
-    joints: list[etree._Element],
-    ratios: list[float],
-    where: str,
-    report: Report,
-) -> Rotor | None:
-    if _find(actuator, INERTIA_NAMES) is None:
-        return None
-    inertia = _value(actuator, INERTIA_NAMES, 0.0, where, report)
-    if inertia < 0.0:
-        report.problem(where, f"rotor inertia {inertia} is negative", "give it in kg m^2")
-    if 0.0 in ratios:
-        report.problem(where, "a reduction is zero", "give rotor turns per joint turn")
-    names = [joint.get("name", "") for joint in joints[: len(ratios)]]
-    offsets = [_value(joint, OFFSET_NAMES, 0.0, where, report) for joint in joints]
-    return Rotor(
-        name=names[0] if len(joints) == 1 else required(actuator, "name", where, report),
-        joint=names[0],
-        ratios=dict(zip(names, ratios, strict=True)),
-        inertia=inertia,
-        offset=0.0 - sum(n * o for n, o in zip(ratios, offsets, strict=False)),
-    )
-
-
-def _simple_reductions(
-    xml: etree._Element,
-    joint: etree._Element,
-    actuator: etree._Element,
-    where: str,
-    report: Report,
-) -> list[float]:
-    """ROS 1 gives the reduction in the actuator, ros2_control in the joint, PR2 above both."""
-    for element in (joint, actuator, xml):
-        if _find(element, REDUCTION_NAMES) is not None:
-            return [_value(element, REDUCTION_NAMES, 1.0, where, report)]
-    return [1.0]
-
-
-def _note_reduction(
-    xml: etree._Element,
-    joint: etree._Element,
-    actuators: list[etree._Element],
-    reductions: dict[str, float],
-) -> None:
-    silent = Report()  # a reduction that nobody needs cannot be wrong
-    actuator = actuators[0] if actuators else xml
-    (reduction,) = _simple_reductions(xml, joint, actuator, "", silent)
-    reductions.setdefault(joint.get("name", ""), reduction)
+def _find(xml: etree._Element, names: tuple[str, ...]) -> etree._Element | None:
+    """Find the first child that is, or as <param> is called, one of the names."""
+    for element in xml.iterchildren():
+        tag = local_name(element)
+        if tag in names or (tag == "param" and element.get("name") in names):
+            return element
+    return None
 
 
 def _rename_shared(rotors: list[Rotor]) -> list[Rotor]:
@@ -286,32 +292,3 @@ def _rename_shared(rotors: list[Rotor]) -> list[Rotor]:
         number = f"_{seen[rotor.name]}" if shared[rotor.name] > 1 else ""
         renamed.append(replace(rotor, name=f"{rotor.name}{number}"))
     return renamed
-
-
-def _kind(xml: etree._Element) -> str:
-    """Return the class of a transmission without its namespace; '' where it is not given."""
-    text = text_of(child(xml, "plugin")) or text_of(child(xml, "type")) or xml.get("type")
-    return (text or "").rpartition("/")[2]
-
-
-def _find(xml: etree._Element, names: tuple[str, ...]) -> etree._Element | None:
-    """Find the first child that is, or as <param> is called, one of the names."""
-    for element in xml.iterchildren():
-        tag = local_name(element)
-        if tag in names or (tag == "param" and element.get("name") in names):
-            return element
-    return None
-
-
-def _value(
-    xml: etree._Element, names: tuple[str, ...], default: float, where: str, report: Report
-) -> float:
-    element = _find(xml, names)
-    if element is None:
-        return default
-    text = element.get("value") or text_of(element) or ""
-    return converted(text, to_number, default, where, f"<{element.tag}> ({line(element)})", report)
-
-
-def _where(xml: etree._Element) -> str:
-    return f"transmission {brief(xml.get('name', ''))}"

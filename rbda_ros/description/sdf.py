@@ -22,6 +22,7 @@ from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.loop_conventions import read_drake_constraints
 from rbda_ros.description.model import (
     MOMENTS,
+    X_AXIS,
     Attachment,
     Constraint,
     Coupling,
@@ -49,7 +50,7 @@ from rbda_ros.description.sdf_frames import (
     relative,
 )
 from rbda_ros.description.sdf_shapes import inertia_of_shapes
-from rbda_ros.description.urdf import X_AXIS, Mimic, bounded, read_mimic
+from rbda_ros.description.urdf import Mimic, bounded, read_mimic
 from rbda_ros.description.values import converted, to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
     child,
@@ -323,13 +324,9 @@ class JointReader:
 
     def _limits(self, axis: etree._Element | None) -> Limits:
         limit = None if axis is None else child(axis, "limit")
-        lower, upper = (
-            inner(limit, tag, to_bound, none, self.where, self.report)
-            for tag, none in (("lower", -math.inf), ("upper", math.inf))
-        )
-        effort, velocity = (
-            inner(limit, tag, to_bound, math.inf, self.where, self.report)
-            for tag in ("effort", "velocity")
+        lower, upper, effort, velocity = (
+            inner(limit, tag, to_bound, sign * math.inf, self.where, self.report)
+            for tag, sign in (("lower", -1.0), ("upper", 1.0), ("effort", 1.0), ("velocity", 1.0))
         )
         return Limits(
             lower=lower if lower > -_UNBOUNDED else -math.inf,
@@ -567,7 +564,7 @@ def _has(model: etree._Element, name: str) -> bool:
 
 
 def _version(root: etree._Element) -> tuple[int, ...]:
-    """(1, 5) for "1.5"; of the newest kind where it cannot be told."""
+    """(1, 5) for "1.5"; a new version if the text is no version."""
     parts = root.get("version", "").split(".")
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (1, 99)
 

@@ -1,7 +1,7 @@
 """A path or the text itself: finds out which, reads files within bounds, and expands xacro.
 
-Only files are expanded: xacro evaluates expressions and reads other files, which nobody may ask
-for that sends a description over a topic.
+Only files are expanded, not texts: xacro evaluates expressions and reads other files, which must
+not happen with a description that came over a topic.
 """
 
 from __future__ import annotations
@@ -36,23 +36,30 @@ _FRAMES = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?(\d*\.?\d+)(?:[eE][-+]?\d+)?")
 FEWEST_DIGITS = 5
-"""Numbers with fewer digits are somebody's own, and exact."""
+"""Numbers with fewer digits were written by hand, and are exact."""
 LARGEST_LOOK = 2_000_000
 """Characters of a file that are looked at."""
 
 
-def urdf_text(
+def read_xml(
     source: str | os.PathLike[str],
     report: Report,
     xacro_arguments: Mapping[str, str] | None = None,
-) -> str | None:
-    """Return the XML text that ``source`` is or names; None after noting why it cannot be read.
+) -> tuple[str, etree._Element | None]:
+    """XML text and its root element; "" or None after noting why it cannot be read.
 
     Args:
         source: a path, or the text.
         report: takes the problem.
         xacro_arguments: for the <xacro:arg> elements of a file, which is expanded.
     """
+    text = _xml_text(source, report, xacro_arguments)
+    return text or "", None if text is None else xml_text.parse_xml(text, report)
+
+
+def _xml_text(
+    source: str | os.PathLike[str], report: Report, xacro_arguments: Mapping[str, str] | None
+) -> str | None:
     if is_text(source):
         text = str(source)
         if _is_xacro(text):
@@ -67,19 +74,9 @@ def urdf_text(
         report.problem("URDF", "is neither XML text nor a path", "give a path or text in <robot>")
         return None
     read = read_text(source, "URDF", xml_text.LARGEST_TEXT, report)
-    return (
-        read if read is None or not _is_xacro(read) else _expanded(source, xacro_arguments, report)
-    )
-
-
-def read_xml(
-    source: str | os.PathLike[str],
-    report: Report,
-    xacro_arguments: Mapping[str, str] | None = None,
-) -> tuple[str, etree._Element | None]:
-    """Text as of `urdf_text`, and its root element; "" and None after noting why there is none."""
-    text = urdf_text(source, report, xacro_arguments)
-    return text or "", None if text is None else xml_text.parse_xml(text, report)
+    if read is None or not _is_xacro(read):
+        return read
+    return _expanded(source, xacro_arguments, report)
 
 
 def is_text(source: str | os.PathLike[str]) -> bool:
@@ -245,7 +242,7 @@ def loops_without_prefix(loops: str, description: str, prefix: str) -> str:
         return loops
     text = loop_text(loops, Report())
     if text is None:
-        return loops  # whoever reads it says why
+        return loops  # the reader of the loop file gives the reason
     known = set(re.findall(r"""\bname\s*=\s*["']([^"']*)["']""", description))
 
     def taken_off(match: re.Match[str]) -> str:
@@ -256,9 +253,9 @@ def loops_without_prefix(loops: str, description: str, prefix: str) -> str:
 
 
 def significant_digits(text: str) -> int | None:
-    """Digits of most numbers in frames and axes, of those that are not short; None without any.
+    """Median of the digits of numbers in frames and axes; None if all numbers are short.
 
-    An exporter that keeps six digits gives six, or fewer where a number ends in a zero.
+    For an exporter that keeps six digits it is six: only numbers that end in zeros have fewer.
     """
     digits = []
     for attribute, element in _FRAMES.findall(text[:LARGEST_LOOK]):

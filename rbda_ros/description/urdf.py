@@ -14,7 +14,10 @@ from typing import cast, get_args
 from lxml import etree
 
 from rbda_ros.description.model import (
+    CUT_TYPES,
     MOMENTS,
+    X_AXIS,
+    ZERO,
     Attachment,
     Coupling,
     CutJoint,
@@ -41,8 +44,6 @@ from rbda_ros.description.xml_text import (
 )
 
 URDF_TYPES = tuple(t for t in get_args(JointType) if t not in ("helical", "spherical"))
-ZERO = (0.0, 0.0, 0.0)
-X_AXIS = (1.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,6 @@ def _to_bool(text: str) -> bool | None:
     return values[text.strip().lower()]
 
 
-CUT_TYPES = get_args(CutType)
 MAX_LOOPS = 2000
 
 

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.description.model import (
+    AXES,
+    ZERO,
     Attachment,
     CutJoint,
     CutType,
@@ -39,7 +41,7 @@ from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, unused
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-_AXES: dict[str, Vector3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+_AXES = dict(zip("XYZ", AXES, strict=True))
 _NO_OFFSET = 1e-15
 """Frames this near [m, or of a rotation matrix] are the same."""
 _DIRECTIONS = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")
@@ -78,7 +80,7 @@ def _text(error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _JointPrim:
-    """A joint of the stage: its type in our words, its ends, and its frame on each of them."""
+    """A joint of the stage: its type as of a cut, its ends, and its frame on each of them."""
 
     prim: Any
     name: str
@@ -87,6 +89,19 @@ class _JointPrim:
     ends: tuple[str, str]
     frames: tuple[Placement, Placement]
     excluded: bool
+
+    @property
+    def where(self) -> str:
+        """The joint in messages."""
+        return f"joint {brief(self.name)}"
+
+    @property
+    def direction(self) -> str | None:
+        """The free direction of a D6 joint, such as rotX; None for other joints."""
+        if str(self.prim.GetTypeName()) != "PhysicsJoint":
+            return None
+        turns = self.kind in ("revolute", "spherical")
+        return ("rot" if turns else "trans") + "XYZ"[self.axis.index(1.0)]
 
 
 class _Reader:
@@ -200,10 +215,8 @@ class _Reader:
             return default
         return value
 
-    def _vector(
-        self, prim: Any, name: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    ) -> NDArray[np.float64]:
-        """(3,) numbers; the default where nobody authored them."""
+    def _vector(self, prim: Any, name: str, default: Vector3 = ZERO) -> NDArray[np.float64]:
+        """(3,) numbers; the default if the stage has none."""
         try:
             value = np.array(_value(prim, name, default), dtype=float).reshape(3)
         except (TypeError, ValueError):
@@ -268,18 +281,13 @@ class _Reader:
             kind, axis = self._kind(prim, where)
             if kind is None:
                 continue
-            ends, frames = [], []
-            for number in (0, 1):
-                link, frame = self._end(prim, number, where)
-                ends.append(link)
-                frames.append(frame)
-            if ends[0] == ends[1]:
+            (first, on_first), (second, on_second) = (self._end(prim, n, where) for n in (0, 1))
+            if first == second:
                 self.report.problem(where, "joins a body to itself", "correct body0 or body1")
                 continue
             excluded = bool(_value(prim, "physics:excludeFromArticulation", False))
-            yield _JointPrim(
-                prim, name, kind, axis, (ends[0], ends[1]), (frames[0], frames[1]), excluded
-            )
+            ends, frames = (first, second), (on_first, on_second)
+            yield _JointPrim(prim, name, kind, axis, ends, frames, excluded)
 
     def _kind(self, prim: Any, where: str) -> tuple[str | None, Vector3]:
         """The type of a joint, and its axis in the joint's frame."""
@@ -348,10 +356,9 @@ class _Reader:
         assembly: dict[str, Guess],
     ) -> None:
         """Backwards, the axis is reversed, so that positions mean what the file says."""
-        where = f"joint {brief(joint.name)}"
         if joint.kind not in ("revolute", "prismatic", "spherical", "fixed"):
             self.report.problem(
-                where,
+                joint.where,
                 f"a {joint.kind} joint cannot carry a body",
                 "exclude it from the articulation",
             )
@@ -389,17 +396,12 @@ class _Reader:
         prim = joint.prim
         if joint.kind not in ("revolute", "prismatic"):
             return Limits()
-        turns = joint.kind == "revolute"
-        unit = math.radians(1.0) if turns else self.metres
-        names = ("physics:lowerLimit", "physics:upperLimit")
-        if str(prim.GetTypeName()) == "PhysicsJoint":
-            index = joint.axis.index(1.0)
-            free = ("rot" if turns else "trans") + "XYZ"[index]
-            names = (f"limit:{free}:physics:low", f"limit:{free}:physics:high")
-        lower, upper = (
-            unit * self._number(prim, name, sign * math.inf, bound=True)
-            for name, sign in zip(names, (-1.0, 1.0), strict=True)
-        )
+        turns, unit = joint.kind == "revolute", self._unit(joint)
+        least, greatest = "physics:lowerLimit", "physics:upperLimit"
+        if joint.direction is not None:
+            least, greatest = (f"limit:{joint.direction}:physics:{end}" for end in ("low", "high"))
+        lower = unit * self._number(prim, least, -math.inf, bound=True)
+        upper = unit * self._number(prim, greatest, math.inf, bound=True)
         velocity = self._number(prim, "physxJoint:maxJointVelocity", math.inf, bound=True)
         drive = self._drive(joint)
         effort = math.inf
@@ -408,27 +410,28 @@ class _Reader:
         force = self.kilograms * self.metres * (self.metres if turns else 1.0)
         return Limits(lower, upper, unit * velocity, force * effort)
 
+    def _unit(self, joint: _JointPrim) -> float:
+        """Radians or metres of one unit of the joint's position."""
+        return math.radians(1.0) if joint.kind == "revolute" else self.metres
+
     def _armature(self, joint: _JointPrim) -> float:
         if joint.kind == "fixed":
             return 0.0
         unit = self.kilograms * (1.0 if joint.kind == "prismatic" else self.metres**2)
         armature = unit * self._number(joint.prim, "physxJoint:armature", 0.0)
         if armature < 0.0:
-            where = f"joint {brief(joint.name)}"
-            self.report.problem(where, "its armature is negative", "give zero or more")
+            self.report.problem(joint.where, "its armature is negative", "give zero or more")
         return max(armature, 0.0)
 
     def _drive(self, joint: _JointPrim) -> str | None:
         """The drive of a joint: of its own direction, or of the only free one of a D6 joint."""
         turns = joint.kind in ("revolute", "spherical")
-        name = "angular" if turns else "linear"
-        if str(joint.prim.GetTypeName()) == "PhysicsJoint" and 1.0 in joint.axis:
-            name = ("rot" if turns else "trans") + "XYZ"[joint.axis.index(1.0)]
+        name = joint.direction or ("angular" if turns else "linear")
         applied = f"PhysicsDriveAPI:{name}" in joint.prim.GetAppliedSchemas()
         return f"drive:{name}" if applied and joint.kind != "fixed" else None
 
     def _cut(self, joint: _JointPrim) -> CutJoint | None:
-        where, length = f"joint {brief(joint.name)}", None
+        where, length = joint.where, None
         if joint.kind == "distance":
             bounds = [
                 self._number(joint.prim, f"physics:{m}Distance", -1.0) for m in ("min", "max")
@@ -458,11 +461,9 @@ class _Reader:
                 targets = joint.prim.GetRelationship(f"{prefix}:referenceJoint").GetTargets()
                 master = by_path.get(targets[0]) if targets else None
                 if master is None:
-                    where = f"joint {brief(joint.name)}"
-                    self.report.warn(where, "mimics no joint of the articulation: it is free")
+                    self.report.warn(joint.where, "mimics no joint of the articulation: it is free")
                     continue
-                unit = math.radians(1.0) if joint.kind == "revolute" else self.metres
-                other = math.radians(1.0) if master.kind == "revolute" else self.metres
+                unit, other = self._unit(joint), self._unit(master)
                 gearing = self._number(joint.prim, f"{prefix}:gearing", 1.0)
                 offset = self._number(joint.prim, f"{prefix}:offset", 0.0)
                 yield Mimic(joint.name, master.name, -gearing * unit / other, -offset * unit)
@@ -524,7 +525,7 @@ def _names(bodies: Mapping[Any, Any]) -> dict[Any, str]:
 
 
 def _value(prim: Any, name: str, default: Any) -> Any:
-    """The value of an attribute; the default where nobody authored one."""
+    """The value of an attribute; the default if the stage has none."""
     attribute = prim.GetAttribute(name)
     value = attribute.Get() if attribute else None
     return default if value is None else value

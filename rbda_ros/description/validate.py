@@ -22,7 +22,7 @@ from rbda_ros.description.values import SHORTEST_AXIS
 
 
 def check_unique(kind: str, names: Iterable[str], report: Report) -> None:
-    """Note each name that stands for two things."""
+    """Note each name that occurs more than once."""
     for name, count in Counter(filter(None, names)).items():
         if count > 1:
             report.problem(f"{kind} {brief(name)}", f"is defined {count} times", "rename one")
@@ -266,7 +266,7 @@ def warn_of_massless_leaves(
     Args:
         links: of the robot.
         joints: of the robot.
-        body_of: for each link, the one that stands for its rigid body.
+        body_of: for each link, the first link of its rigid body (`Tree.body_of`).
         constrained: joints that a constraint ties to others, which give them inertia.
         report: takes the warnings.
     """

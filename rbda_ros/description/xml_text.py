@@ -117,8 +117,8 @@ def text_of(element: etree._Element | None) -> str | None:
 
 def flag(text: str | None, default: bool = False) -> bool:
     """Whether a text is true or 1; the default where it is neither that nor false or 0."""
-    said = (text or "").strip().lower()
-    return said in ("true", "1") or (default and said not in ("false", "0"))
+    word = (text or "").strip().lower()
+    return word in ("true", "1") or (default and word not in ("false", "0"))
 
 
 def attribute(

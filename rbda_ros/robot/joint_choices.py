@@ -20,6 +20,7 @@ from rbda_ros.cluster_tree.closing.independent import (
     unit_rows,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode, driven_coordinates
+from rbda_ros.cluster_tree.spanning_tree import velocity_names
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError, listed
 from rbda_ros.kernels.cache import LruCache
@@ -224,7 +225,7 @@ def _node(node: ClusterNode, q: Array, joints: Collection[str] | None) -> Cluste
         preferred=frozenset(),
         listed=bool(named),
     )
-    names = [name for body in node.bodies for name in body.velocity_names]
+    names = velocity_names(node.bodies)
     jacobians = [unit_rows(np.asarray(node.loop.jacobian(q)))]
     try:
         independent = choose_independent(

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rbda_ros.cluster_tree.spanning_tree import velocity_names
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array
 
@@ -155,7 +156,7 @@ def clusters_of(tree: ClusterTree) -> tuple[Cluster, ...]:
         links.setdefault(place.body, []).append(link)
     clusters = []
     for node in tree.clusters:
-        names = [name for body in node.bodies for name in body.velocity_names]
+        names = velocity_names(node.bodies)
         clusters.append(
             Cluster(
                 name=node.name,

@@ -20,7 +20,7 @@ from rbda_ros.description.mjcf_compiler import Names, compile_mjcf
 from rbda_ros.description.model import CutJoint, Inertia
 from rbda_ros.description.orientation import from_quaternion
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import read_xml
+from rbda_ros.description.source import is_text, read_xml
 from rbda_ros.description.urdf import read_pose
 from rbda_ros.description.visuals import drawn_elements
 from rbda_ros.description.xml_text import child, children
@@ -234,7 +234,7 @@ def _visuals(
         return [], ()
     if root.tag == "mujoco":
         return mjcf_shapes(robot, source, text)
-    path = None if str(source).lstrip().startswith("<") else Path(source)
+    path = None if is_text(source) else Path(source)
     shapes, notes = list[Shape](), list[str]()
     materials = {each.get("name", ""): _colour(each) for each in children(root, "material")}
     for name, elements in drawn_elements(root).items():

@@ -1,10 +1,13 @@
 """Closing loops: positions with ``phi(q) = 0`` (Chignoli 2024, Eq. 2).
 
-Lives here: all that decides how loops are closed. `tolerances` has every number with its reason;
-`newton` the steps, in kernels and outside; `search` the way from any start, along a branch or by
-restarts; `first_position` the first closed position at load; `assembly` that and which rows are
-redundant; `independent` what y is, and which of the known joints determine the others.
-Comes in: `loops` and the cluster joint.
-Used from outside: `tree` assembles; `algorithms.closure` takes Newton steps over the whole robot;
-`robot.closer` tries that kernel first and the search then; `robot.joint_choices` chooses by name.
+- `tolerances`: every number that decides how loops are closed, with its reason
+- `newton`: Newton steps, in kernels and outside
+- `search`: from any start to a closed position, along a branch or by restarts
+- `first_position`: the first closed position, at load
+- `assembly`: closes a cluster at load, drops redundant rows, and chooses y
+- `independent`: what y is, and which of the known joints determine the others
+- `idle`: spins of rods that no constraint and no motor determines
+
+`tree` assembles; `algorithms.closure` traces Newton steps over the whole robot; `robot.closer`
+tries that kernel first and then the search; `robot.joint_choices` chooses joints by name.
 """

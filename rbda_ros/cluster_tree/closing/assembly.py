@@ -1,7 +1,7 @@
 """Assemble a cluster once, at load: close it, drop redundant rows, choose independent joints.
 
-What K can do is judged at several closed positions, because one position may be singular: the
-zero position of a parallelogram linkage is.
+The rank of K is evaluated at several closed positions, because a single one may be singular, as
+the zero position of a parallelogram linkage is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     LARGEST_RATE,
     LOCKED,
     MAX_FIXED,
-    NEARLY_CLOSED,
     NEARLY_REDUNDANT,
     RANK_TOLERANCE,
     REACH,
@@ -38,6 +37,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     VANISHING,
 )
 from rbda_ros.cluster_tree.loops import Loop, build_loop
+from rbda_ros.cluster_tree.spanning_tree import velocity_names
 from rbda_ros.cluster_tree.straight_line import pivoted_columns
 from rbda_ros.description.model import Coupling, CutJoint
 from rbda_ros.errors import Problem
@@ -91,9 +91,8 @@ def assemble(
     loop: Loop,
     guess: Array,
     wishes: Wishes,
-    names: Sequence[str],
-    rods: RodSearch | None = None,
-    rounding: float = NEARLY_CLOSED,
+    rods: RodSearch,
+    rounding: float,
 ) -> Assembly:
     """Assemble one cluster.
 
@@ -101,8 +100,7 @@ def assemble(
         loop: its constraints, with all rows.
         guess: (nq,) where to look for a closed position.
         wishes: what the files say about independent joints.
-        names: of the velocity coordinates, for messages.
-        rods: finds rods that spin about themselves; None where they stay free.
+        rods: finds rods that spin about themselves.
         rounding: largest |phi| that rounding in the files explains.
 
     Raises:
@@ -110,7 +108,7 @@ def assemble(
     """
     _check_scale(loop, guess)
     _check_consistent(loop)
-    whole = loop
+    whole, names = loop, velocity_names(loop.bodies)
     rng = np.random.default_rng(0)
     loop, warnings = _without_rounding(loop, guess, rng)
     found = find_closed(loop, guess, rng, rounding)
@@ -127,7 +125,7 @@ def assemble(
             f" {', '.join(names[j] for j in locked)}; the loop is cheaper with these joints fixed"
         )
     idle: list[CutJoint] = []
-    if rods is not None and not loop.constant:
+    if not loop.constant:
         loop, near, idle, stay_free = _frozen(loop, near, wishes, rods, rng)
         warnings.extend(stay_free)
     freedom = len(names) - near.rank
@@ -153,7 +151,7 @@ def assemble(
 
 
 def _vanishing(loop: Loop, positions: Sequence[Array]) -> list[str]:
-    """Constraints with a row that is far shorter at the first position than at the others."""
+    """Names of constraints with a row of K far shorter at the first position than at the others."""
     home, *others = (np.linalg.norm(loop.jacobian(q), axis=1) for q in positions)
     if not others:
         return []
@@ -183,26 +181,26 @@ def _frozen(
 
 
 def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequence[str]) -> None:
-    """A constraint none of whose joints can move is a mistake, whatever else is in the cluster.
+    """Reject constraints of which no joint can move; elsewhere in the cluster joints may move.
 
-    Where others of its joints move, a locked one is not: hinges across a planar loop are many a
-    model's way to write balls.
+    A locked joint beside moving ones is no mistake: many models write a ball joint as hinges, some
+    of which cannot turn in a planar loop.
     """
     tied = loop.tied_coordinates()
-    rigid = [i for i, of in enumerate(tied) if of and of <= set(locked)]
-    if not rigid:
+    immobile = [i for i, of in enumerate(tied) if of and of <= set(locked)]
+    if not immobile:
         return
-    held = sorted(set().union(*(tied[i] for i in rigid)))
+    joints = sorted(set().union(*(tied[i] for i in immobile)))
     places = loop.scalar_positions
-    listed = len(held) <= MAX_FIXED and places.keys() >= set(held)
+    listed = len(joints) <= MAX_FIXED and places.keys() >= set(joints)
     fixed = ", ".join(
         f"{names[j]}: {{type: fixed, position: {round(float(home[places[j]]), 9) + 0.0}}}"
-        for j in (held if listed else ())
+        for j in (joints if listed else ())
     )
     raise AssemblyError(
         Problem(
-            f"constraints {', '.join(repr(loop.constraints[i].name) for i in rigid)}",
-            f"they leave no freedom to {', '.join(names[j] for j in held)}",
+            f"constraints {', '.join(repr(loop.constraints[i].name) for i in immobile)}",
+            f"they leave no freedom to {', '.join(names[j] for j in joints)}",
             "correct or remove a constraint, or fix these joints where they are"
             + (f": 'joints: {{{fixed}}}'" if listed else ""),
         )
@@ -220,10 +218,10 @@ def _locked(jacobians: Sequence[Array], rank: int) -> list[int]:
 def _without_nearly_redundant(
     loop: Loop, found: Array, rng: np.random.Generator, rounding: float
 ) -> tuple[Loop, Sampled, list[str]]:
-    """The loop without rows that say, but for a model's last digits, what the others say.
+    """The loop without rows that are redundant but for rounding in the robot's file.
 
-    Such rows would lock the loop, or keep it from closing. They are dropped where the rest of
-    the rows keeps them small at every position around.
+    Such rows would lock the loop, or keep it from closing. They are dropped if the other rows
+    keep their residual small at all sampled positions.
     """
     state = rng.bit_generator.state
     tolerance = max(NEARLY_REDUNDANT, rounding)
@@ -270,9 +268,10 @@ def _sample(
     tolerance: float,
     reach: float = REACH,
 ) -> Sampled | None:
-    """K around a closed position; None where it is not quite closed.
+    """K at positions around a closed one; None if the given position is not closed.
 
-    Positions where K is not finite, such as those at the end of a square root, are left out.
+    Positions where K is not finite, as at the zero of a square root, are left out. Without ``rng``
+    only the given position is used, closed or not.
     """
     if rng is None:
         positions = [found]
@@ -333,10 +332,10 @@ def _names(loop: Loop) -> str:
 
 
 def _check_scale(loop: Loop, guess: Array) -> None:
-    """Rows whose rates are too large or small for floating-point numbers, wherever one looks.
+    """Reject rows whose rates are not finite, or far too large or small, at all positions tried.
 
-    Their squares would overflow, and the row would count as redundant. A function that is not
-    finite at some positions alone, such as a logarithm, is nothing special.
+    Their squares would overflow, or the row would count as redundant. A row that is finite at some
+    positions only, such as a logarithm, passes.
     """
     rng = np.random.default_rng(0)
     steps = [np.zeros(loop.nv), *rng.normal(0.0, 0.5, (SAMPLES, loop.nv))]
@@ -356,7 +355,7 @@ def _check_scale(loop: Loop, guess: Array) -> None:
 
 
 def _check_consistent(loop: Loop) -> None:
-    """Linear rows that contradict each other cannot be closed from any guess: name them."""
+    """Reject linear rows that contradict each other: no guess could close them."""
     owners = [loop.constraints[i] for i in loop.row_constraint]
     linear = [i for i, c in enumerate(owners) if loop.constant or isinstance(c, Coupling)]
     if not linear:
@@ -376,15 +375,13 @@ def _check_consistent(loop: Loop) -> None:
         )
 
 
-def _nearby(
-    loop: Loop, home: Array, rng: np.random.Generator, reach: float = REACH
-) -> Iterable[Array]:
+def _nearby(loop: Loop, home: Array, rng: np.random.Generator, reach: float) -> Iterable[Array]:
     """Closed positions around home; none where K is the same everywhere."""
     reaches = [] if loop.constant else [reach * (1 + i) for i in range(SAMPLES)]
     return closed_around(loop, home, rng, reaches)
 
 
-def _rank(K: Array, tolerance: float = RANK_TOLERANCE) -> int:
+def _rank(K: Array, tolerance: float) -> int:
     values = singular_values(K)
     return int(np.sum(values > tolerance * values.max(initial=0.0)))
 
@@ -392,7 +389,7 @@ def _rank(K: Array, tolerance: float = RANK_TOLERANCE) -> int:
 def _full_rank_rows(
     jacobians: Sequence[Array], rank: int, tolerance: float = RANK_TOLERANCE
 ) -> list[int]:
-    """Rows that span all of them at every position; all rows where no such choice is found."""
+    """A basis of the rows that is one at every position; all rows if none is found."""
     order, _ = pivoted_columns(np.hstack(jacobians).T)
     rows = sorted(int(i) for i in order[:rank])
     if all(_rank(K[rows], tolerance) == rank for K in jacobians):

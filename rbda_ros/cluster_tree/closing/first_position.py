@@ -23,7 +23,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     LONGEST_STEP,
     MORE_FOR_LIMITS,
     NEAR_STARTS,
-    NEARLY_CLOSED,
     RANK_TOLERANCE,
     ROUNDED,
     SAME_GAP,
@@ -35,9 +34,7 @@ from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
 
-def find_closed(
-    loop: Loop, guess: Array, rng: np.random.Generator, rounding: float = NEARLY_CLOSED
-) -> Array:
+def find_closed(loop: Loop, guess: Array, rng: np.random.Generator, rounding: float) -> Array:
     """A closed position (nq,), or one that leaves no more than ``rounding`` explains.
 
     Newton steps from the guess keep its branch. Where they fail, all rows are tried, from the
@@ -95,12 +92,6 @@ def outside_limits(loop: Loop, q: Array) -> list[str]:
     return names
 
 
-def _agreeing(nearest: list[Approach]) -> int:
-    """How many starts ended at the least gap."""
-    least = min(near.gap for near in nearest)
-    return sum(near.gap <= (1.0 + SAME_GAP) * least for near in nearest)
-
-
 def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     """Residual at the nearest position, and whether a longer search might have helped."""
     best = min(nearest, key=lambda near: near.gap)
@@ -110,10 +101,11 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     left = "its axes are opposed" if turned_over and error <= CLOSED else f"{error:.3g} is left"
     others = ", ".join(f"{other!r} {gap:.2g}" for other, gap in gaps.items() if other != name)
     stays, gap = _gap_that_stays(loop, best.q)
-    # From a false minimum here and there others would lead on; from the nearest point none does.
+    # One start may end in a false minimum; several that end at the same gap do not.
+    agreeing = sum(near.gap <= (1.0 + SAME_GAP) * best.gap for near in nearest)
     if gap:
         verdict = f"its dimensions cannot close: {gap:.3g} of {stays!r} stay at all joint positions"
-    elif _agreeing(nearest) >= AGREEING_STARTS:
+    elif agreeing >= AGREEING_STARTS:
         verdict = "its dimensions cannot close"
     else:
         verdict = "the search may have missed a way"
@@ -130,10 +122,10 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
 
 
 def _gap_that_stays(loop: Loop, q: Array) -> tuple[str, float]:
-    """The part of phi at q (nq,) that no joint moves, whatever its position, and whose it is.
+    """The largest part of phi at q (nq,) that no joint motion changes: its constraint and size.
 
-    Three parallel hinges move nothing along their axis, for one. Files round angles, so that they
-    may move it a little; zero where that might do.
+    For example, three parallel hinges change nothing along their axis. As files round angles, they
+    may change it a little; the result is zero if that might be enough to close the loop.
     """
     rng = np.random.default_rng(0)
     around = [loop.integrate(q, rng.normal(0.0, 1.0, loop.nv)) for _ in range(SAMPLES)]

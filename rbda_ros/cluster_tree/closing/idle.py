@@ -1,11 +1,14 @@
-"""Idle freedoms: rods with a ball joint at each end, which spin about themselves.
+"""Idle freedoms: rods with a ball joint at each end may spin about their own axis.
 
-Such a spin is in the null space of K, moves no actuator and no body but the rod. No motor and no
-sensor determines it, so that with it the motors would not determine the robot. It is found at
-several closed positions and then frozen: one constraint holds an axis of the rod at right angles to
-an axis of the body it hangs from, so that the ball joint becomes a universal joint. That is how
-friction in the joints leaves a real rod, and it is well-posed for rods without inertia about
-themselves. A free rod differs from it by no more than that inertia does.
+An idle freedom is a motion in the null space of K that moves no actuator and no body but one rod,
+or a few that spin together. Motors and sensors do not determine it, and with it they do not
+determine the robot. The search compares the null spaces of K at several closed positions.
+
+A *lock* freezes the spin: one more constraint holds an axis of the rod at right angles to an axis
+of the body that the rod hangs from, so that the ball joint becomes a universal joint. Friction in
+the joints does the same to a real rod, and the lock works for rods that have no inertia about
+their axis. The motion of all other bodies differs from that with a free rod by the effect of that
+inertia alone.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 from rbda_ros.cluster_tree.cluster_joint import Propagator
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.loops import Evaluated
-from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of
+from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of, inertial_parameters
 from rbda_ros.description.model import (
     Attachment,
     Constraint,
@@ -44,16 +47,16 @@ from rbda_ros.spatial import Array, snap
 
 @dataclass(frozen=True)
 class Spin:
-    """A rod's motion at several closed positions.
+    """The spin of a rod at several closed positions.
 
     Attributes:
         rod: places in the cluster of the bodies that spin together, the lowest first.
-        line: (3,) unit direction of the line that the first of them spins about, in its frame.
-        stays: number of the body above the first that does not move.
-        directions: (positions, 3) the same line in that body's frame.
-        home: (3, 3) axes of the first in that body's frame, at the first position.
-        along: coordinates of the cluster that take part.
-        is_rod: whether the mass is on the line, so that nothing but friction turns it.
+        line: (3,) unit direction of the axis of the spin, in the frame of the first body.
+        stays: number of the nearest body on the way to the base that does not move.
+        directions: (positions, 3) the axis of the spin in the frame of the body ``stays``.
+        home: (3, 3) axes of the first body in that frame, at the first position.
+        along: velocity coordinates of the cluster that the spin needs.
+        is_rod: whether the mass is on the axis, so that nothing but friction turns it.
     """
 
     rod: tuple[int, ...]
@@ -89,12 +92,11 @@ class RodSearch:
         actuated: Collection[int],
         required: Collection[int],
     ) -> tuple[list[CutJoint], list[str]]:
-        """The cuts that freeze idle freedoms, and warnings of those that may not be idle.
+        """The locks of idle freedoms, and warnings of spins that may be meant to be free.
 
-        The successor of each cut is the link that spins about itself.
-
-        Where motors are named, all are frozen that move none of them. Otherwise a link whose mass
-        is off the line stays free, as it may be a pendulum.
+        The successor of a lock is the link that spins. If the files name actuators, all spins that
+        move none of them are frozen. Otherwise a link whose mass is off the axis stays free, as
+        it may be a pendulum.
 
         Args:
             positions: (nq,) closed ones, none of them singular.
@@ -191,16 +193,16 @@ class RodSearch:
 
     @cached_property
     def _tied(self) -> list[int]:
-        """Places of the bodies that a constraint ties: a wheel on a rod is none of these."""
+        """Places of the bodies whose joints a constraint needs; not of a wheel on a rod."""
         tied = frozenset().union(*(bodies_tied(self.tree, c) for c in self.constraints))
         return [i for i, number in enumerate(self.numbers) if number in tied]
 
     def _candidates(self) -> Iterator[tuple[int, ...]]:
         """Bodies that may spin together: one, or a chain of a few, as cylinder and piston.
 
-        What a cut holds rigidly to one of them belongs to it: many files close a loop in the middle
-        of a rod. Bodies with more mass come first, so that a rod goes before the massless links
-        that some files make a ball joint of.
+        A body that a fixed cut joins to one of them spins with it: many files close a loop in the
+        middle of a rod. Bodies with more mass come first, so that a rod is tried before the
+        massless links of which some files build its ball joint.
         """
         single = sorted(self._tied, key=lambda i: -self.bodies[i].mass)
         yield from (self._with_halves([i]) for i in single)
@@ -211,12 +213,12 @@ class RodSearch:
                     yield self._with_halves(chain)
 
     def _with_halves(self, chain: Collection[int]) -> tuple[int, ...]:
-        """A chain and what fixed cuts hold to it, the lowest first."""
+        """A chain and the bodies that fixed cuts join to it, the lowest first."""
         return tuple(sorted(set().union(*(self._halves.get(i, {i}) for i in chain))))
 
     @cached_property
     def _halves(self) -> dict[int, set[int]]:
-        """Places of bodies that fixed cuts hold together, by each of them."""
+        """For each body that a fixed cut joins to others: the places of all of them."""
         groups: dict[int, set[int]] = {}
         place = {number: i for i, number in enumerate(self.numbers)}
         for cut in self.constraints:
@@ -302,8 +304,7 @@ class RodSearch:
         body = self.bodies[i]
         if body.mass <= 0.0:
             return 0.0
-        m_c = body.inertia[:3, 3:]
-        centre = np.array([m_c[2, 1], m_c[0, 2], m_c[1, 0]]) / body.mass
+        centre = inertial_parameters(body.inertia)[1:4] / body.mass
         turn, velocity = twist[6 * i : 6 * i + 3], twist[6 * i + 3 : 6 * i + 6]
         return float(np.linalg.norm(velocity + np.cross(turn, centre)))
 
@@ -322,10 +323,11 @@ class RodSearch:
         return np.array(points)
 
     def _lock(self, spin: Spin, names: set[str]) -> CutJoint:
-        """A right angle between an axis of the body that stays and one of the rod.
+        """A right angle between an axis of the body that stays and an axis of the rod.
 
-        It holds the spin well while the rod is far from the first axis: that is the one which the
-        rod is farthest from at all positions. In a planar linkage it is the normal of the plane.
+        The lock is well-conditioned while the rod is far from parallel to the first axis. So this
+        is the axis from which the rod is farthest at all positions; in a planar linkage, the
+        normal of the plane.
         """
         first = self.bodies[spin.rod[0]]
         base = next(link for link, place in self.tree.links.items() if place.body == spin.stays)
@@ -365,7 +367,7 @@ def _squares(V: Array, of_actuators: Array) -> Array:
 def _may_stay(squares: Array, rod: Collection[int]) -> bool:
     """Whether all but a rod may stand still in some motion: a quick test before `_only_motion`.
 
-    Squares have half of the digits, so that it says yes to motions that are far from idle.
+    Squares have half of the digits, so some motions that are not idle pass the test.
     """
     if not squares.shape[1]:
         return False

@@ -19,6 +19,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     USABLE,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.spanning_tree import velocity_names
 from rbda_ros.cluster_tree.straight_line import pivoted_columns
 from rbda_ros.errors import InputError, Problem
 from rbda_ros.spatial import Array
@@ -89,13 +90,19 @@ def choose_independent(
     """
     _check_count(freedom, wishes, names)
     balanced = _balanced(jacobians)
-    stacks = np.array(jacobians), np.array(balanced)
+    stacks = np.array([jacobians, balanced])
 
     @cache
     def conditionings(choice: tuple[int, ...]) -> Array:
-        """(2, positions) in the units of the files and in balanced ones, ascending."""
+        """(2, positions) smallest singular values of the dependent columns, ascending.
+
+        In the units of the files, and in balanced ones.
+        """
         dependent = [j for j in range(len(names)) if j not in choice]
-        return np.array([_conditionings(stack, dependent) for stack in stacks])
+        if not dependent:
+            return np.ones(stacks.shape[:2])
+        values = np.linalg.svd(stacks[..., dependent], compute_uv=False)
+        return np.sort(values[..., -1], axis=-1)
 
     def in_any_units(choice: tuple[int, ...], skipped: int = 0) -> float:
         return float(conditionings(choice)[:, skipped].max())
@@ -104,30 +111,24 @@ def choose_independent(
         # In steps of a factor ten, so that rounding does not decide between equals.
         return math.floor(math.log10(max(float(conditionings(choice)[0, skipped]), 1e-16)))
 
+    def preferred(choice: tuple[int, ...]) -> int:
+        return len(wishes.preferred.intersection(choice))
+
     # One position of several may be on another branch, or at a dead point: it has no veto.
     tried: list[tuple[int, ...]] = []
     least = RANK_TOLERANCE if constant else USABLE
     for choices in _choices(jacobians, balanced, freedom, wishes):
         for skipped in (0, len(jacobians) // 4):
-            for group in _most_preferred_first(choices, wishes.preferred):
+            ordered = sorted(choices, key=preferred, reverse=True)
+            for _, group in itertools.groupby(ordered, preferred):
                 usable = [choice for choice in group if in_any_units(choice, skipped) >= least]
                 if usable:
                     return max(usable, key=partial(step, skipped=skipped))
         tried.extend(choices)
     best = max(tried, key=in_any_units)
     if not wishes.listed and in_any_units(best) >= LEAST_USABLE:
-        return best  # a rigid part of the loop is near its own dead point, whatever y is
+        return best  # a part that cannot move is near its own dead point, whatever y is
     raise AssemblyError(_undetermined(best, wishes, names))
-
-
-def _most_preferred_first(
-    choices: Iterable[tuple[int, ...]], preferred: frozenset[int]
-) -> list[list[tuple[int, ...]]]:
-    """The choices, those with the most of the preferred coordinates first."""
-    groups: dict[int, list[tuple[int, ...]]] = {}
-    for choice in choices:
-        groups.setdefault(len(preferred.intersection(choice)), []).append(choice)
-    return [groups[count] for count in sorted(groups, reverse=True)]
 
 
 def _choices(
@@ -173,13 +174,6 @@ def _balanced(jacobians: Sequence[Array]) -> list[Array]:
         scale = np.divide(1.0, size, out=np.ones_like(size), where=size > 1e-12)
         balanced = [unit_rows(K * scale) for K in balanced]
     return balanced
-
-
-def _conditionings(jacobians: Array, dependent: Sequence[int]) -> Array:
-    """Smallest singular value of the dependent columns at each position, ascending."""
-    if not dependent:
-        return np.ones(len(jacobians))
-    return np.sort(np.linalg.svd(jacobians[:, :, dependent], compute_uv=False)[:, -1])
 
 
 def _check_count(freedom: int, wishes: Wishes, names: Sequence[str]) -> None:
@@ -240,7 +234,7 @@ def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Arra
         dependent = {given[int(j)] for j in order[: rank - len(unknown)]}
         if len(unknown) <= rank:
             return [j for j in given if j not in dependent]
-    names = [name for body in node.bodies for name in body.velocity_names]
+    names = velocity_names(node.bodies)
     raise InputError(
         f"joints {', '.join(names[j] for j in given) or '(none)'} do not determine"
         f" {', '.join(names[j] for j in unknown)}; give also some of these, or the independent"

@@ -33,8 +33,9 @@ def close_cluster(
 ) -> Array:
     """The closed position (nq,) of a cluster some of whose joints are known.
 
-    The assembly branch is that of ``guess``: the known joints are moved there in steps that keep
-    it. Where that leads nowhere, as from a dead point, the search starts again from near there.
+    The result is on the assembly branch of ``guess``: the known joints move from the guess to their
+    positions in steps that stay on the branch. If that fails, as from a dead point, the search
+    restarts from random positions near the target.
 
     Args:
         node: the cluster.
@@ -42,8 +43,9 @@ def close_cluster(
             than needed, those that determine the others best are kept and the rest are guesses;
             the independent joints go first.
         guess: (nq,) where to start, e.g. the last position.
-        may_jump: whether the others may end up anywhere; if not, then on the branch of the guess
-            or, where the guess is on none, no farther from it than the known ones explain.
+        may_jump: whether the other joints may end up on any branch. If not, they end up on that of
+            the guess or, if the guess is not closed, no farther from it than the motion of the
+            known joints explains (`_reach`).
 
     Raises:
         InputError: the known joints do not determine the others.
@@ -81,10 +83,10 @@ def _moved(loop: Loop, q: Array, guess: Array) -> float:
 
 
 def _reach(loop: Loop, guess: Array, target: Array, free: Sequence[int], closed: bool) -> float:
-    """How far joints may move from a guess that is on no branch to the target.
+    """How far joints may move from a guess whose branch could not be followed to the target.
 
-    What the rates at the guess say, several times over. And as at a dead point the others move
-    with the square root of the way, as much as that; or `NEARBY`, if the guess is not closed.
+    That is `MAX_EXPLAINED` times as far as the rates at the guess predict, and a margin: near a
+    dead point joints move with the square root of the way; if the guess is not closed, `NEARBY`.
     """
     way = target - guess
     given = explained = float(np.abs(way).max(initial=0.0))
@@ -101,7 +103,7 @@ def _restarted(
 ) -> tuple[Closed, float]:
     """The best of several searches from near the target, and how far from the guess it is.
 
-    That is one on the side of the guess, if there is any, and the nearest to the guess of these.
+    Best is the closed position nearest to the guess, of those on its side (`_side`) if there are.
     """
     side = _side(loop, guess, free)
     rng = np.random.default_rng(0)
@@ -145,14 +147,14 @@ def _side(loop: Loop, q: Array, free: Sequence[int]) -> float:
 def _follow(
     node: ClusterNode, start: Array, target: Array, known: Sequence[int], free: Sequence[int]
 ) -> tuple[Closed, float]:
-    """Move the known joints from a start to their targets, never leaving the branch.
+    """Move the known joints from a start to their targets without leaving the branch.
 
-    Steps are predicted with the rates of the free joints, then closed; they grow while they are
-    straight and are halved where they are not.
+    Each step is predicted with the rates of the free joints, then closed. Steps grow while the
+    motion is nearly straight, and are halved where it is not.
 
     Returns:
-        Where that ended, and at which part of the way: 1 at its end, 0 where the start is on no
-        branch that could be followed.
+        The last position, and the part of the way that it is at: 1 at the targets, 0 if the start
+        does not close or the way is too long.
     """
     assert node.loop is not None
     loop, columns = node.loop, list(free)
@@ -181,7 +183,7 @@ def _follow(
             break
         else:
             part /= 2
-    if (1.0 - done) * length > 8 * SHORTEST_FOLLOW_STEP:  # a few of those that it refused
+    if (1.0 - done) * length > 8 * SHORTEST_FOLLOW_STEP:  # some rejected steps are left over
         return closed, done
     arrived = closed.q.copy()
     for i, body_range in enumerate(node.velocity_ranges):  # without the rounding of many steps
@@ -193,9 +195,9 @@ def _follow(
 
 
 def _rates(loop: Loop, q: Array, move: Array, free: Sequence[int]) -> Array:
-    """How far all joints (nv,) would go at the rates at q, as the known ones go all their way.
+    """Motion (nv,) of all joints, by the rates at q, while the known ones make the whole move.
 
-    Infinitely far where the loop has no rates, as an expression at the end of its domain.
+    Infinite where the rates are not finite, as of an expression at the end of its domain.
     """
     K, rates = loop.jacobian(q), move.copy()
     rates[list(free)] = np.inf
@@ -216,7 +218,10 @@ def _curved_velocities(node: ClusterNode) -> NDArray[np.bool_]:
 def _straight_move(
     node: ClusterNode, start: Array, target: Array, known: Sequence[int]
 ) -> tuple[Array, Array]:
-    """The way (nv,) of the known joints, and the start; joints with quaternions jump at once."""
+    """Motion (nv,) of the known joints, and where it starts.
+
+    Joints with quaternions are not moved in steps: they start at their target.
+    """
     move, start = np.zeros(node.nv), start.copy()
     ranges = zip(node.bodies, node.position_ranges, node.velocity_ranges, strict=True)
     for body, in_q, in_qd in ranges:

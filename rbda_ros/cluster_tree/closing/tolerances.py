@@ -79,7 +79,7 @@ SHORTEST_FOLLOW_STEP = 1e-8
 the others move with the square root, 1e-4."""
 MEETING = 1e-3
 """How far the others may move over the last steps to a dead point: branches that are nearer to each
-other are not told apart."""
+other are not distinguished."""
 LONGEST_FOLLOW = 100.0
 """Joints that have farther to go are not followed there: it would take seconds."""
 MAX_FOLLOW_STEPS = 500
@@ -92,8 +92,8 @@ SAMPLES = 8
 REACH = 0.05
 """Standard deviation of the joints at the first of these; twice that at the second, and so on."""
 SHORT_REACH = 0.02
-"""The same where rows are compared: a row that says something of its own shows it at once, and
-farther away more of the positions are on another branch."""
+"""The same where rows are compared: a row that is not redundant differs at once, and farther away
+more of the positions are on another branch."""
 ASSEMBLY_RESTARTS = 40
 """Searches from ever farther around the guess before a loop is said not to close."""
 NEAR_STARTS = 4
