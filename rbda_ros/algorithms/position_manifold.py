@@ -29,8 +29,6 @@ def integrate(tree: ClusterTree, q: Matrix, yd: Matrix, dt: Matrix) -> Matrix:
     Loops are satisfied to first order.
 
     Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
         dt: time [s].
     """
     qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
