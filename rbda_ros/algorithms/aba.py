@@ -140,8 +140,8 @@ def forward_dynamics(
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]  # lines 15, 16
     pA = bias_forces(tree, v, wrenches)
     articulated = articulated_inertias(tree, joints)
-    tau = tau if tree.springs is None else tau - spring_force(tree, q)
-    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
+    driving = driving_forces(tree, joints, tau - spring_force(tree, q))
+    u = carry_inward(tree, joints, articulated, c, pA, driving)
     ydd, _ = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
     return ca.vertcat(ca.DM(0, 1), *ydd)
 

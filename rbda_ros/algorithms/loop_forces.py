@@ -80,7 +80,7 @@ def open_state(loops: OpenLoops, q: Matrix, yd: Matrix, tau: Matrix) -> OpenStat
     joints = cluster_joints(
         tree, loops.opened_position(q), loops.opened_velocity(qd)[list(tree.independent)]
     )
-    tau = tau if closed.springs is None else tau - spring_force(closed, q)
+    tau = tau - spring_force(closed, q)
     # Forces on y of the closed tree are forces on the same joints of the open one.
     place = ca.Sparsity.triplet(closed.nv, closed.ny, closed.independent, range(closed.ny))
     force = loops.opened_velocity(ca.DM(place, 1) @ tau)

@@ -38,7 +38,7 @@ def inverse_dynamics(
 
     # Inward pass: force across every tree joint, and its part along y.
     tau = along_y(tree, joints, f) + armature_forces(tree, joints, ydd)
-    return tau if tree.springs is None else tau + spring_force(tree, q)
+    return tau + spring_force(tree, q)
 
 
 def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:
