@@ -12,7 +12,7 @@ import casadi as ca
 
 from rbda_ros.algorithms.composites import bodies_inward, composites
 from rbda_ros.algorithms.kinematics import world_poses
-from rbda_ros.algorithms.loop_motion import spanning_motion
+from rbda_ros.algorithms.loop_motion import spanning_velocity
 from rbda_ros.algorithms.motion import (
     Clustered,
     accelerations,
@@ -138,7 +138,6 @@ def momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
     none = ca.DM(tree.ny, 1)
     fixed = ca.SX.sym("fixed", tree.ny)  # a velocity that does not change with q
     p = inverse_dynamics(tree.without_potential, q, none, fixed)
-    qd, _ = spanning_motion(tree, q, yd, none)
-    along = ca.jtimes(p, q, tree.position_rate(q, qd))
+    along = ca.jtimes(p, q, tree.position_rate(q, spanning_velocity(tree, q, yd)))
     p, Hdot_yd = ca.substitute([p, along], [fixed], [yd])
     return p, Hdot_yd - bias_force(tree, q, yd)

@@ -27,7 +27,7 @@ from rbda_ros.algorithms.composites import (
     single_bodies,
 )
 from rbda_ros.algorithms.joint_changes import JointChange, LoopChange, joint_changes, loop_change
-from rbda_ros.algorithms.loop_motion import spanning_motion, spring_force
+from rbda_ros.algorithms.loop_motion import spanning_velocity, spring_force
 from rbda_ros.algorithms.motion import (
     accelerations,
     cluster_joints,
@@ -230,5 +230,5 @@ def inverse_dynamics_along(
 ) -> tuple[Matrix, Matrix]:
     """The derivatives (ny each) of inverse dynamics as y, or yd, moves along x (ny)."""
     tau = inverse_dynamics(tree, q, yd, ydd)
-    qd, _ = spanning_motion(tree, q, x, ca.DM(tree.ny, 1))
-    return ca.jtimes(tau, q, tree.position_rate(q, qd)), ca.jtimes(tau, yd, x)
+    q_rate = tree.position_rate(q, spanning_velocity(tree, q, x))
+    return ca.jtimes(tau, q, q_rate), ca.jtimes(tau, yd, x)

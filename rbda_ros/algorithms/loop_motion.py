@@ -89,6 +89,12 @@ def spring_force(tree: ClusterTree, q: Matrix) -> Matrix:
     return generalized_force(tree, q, tree.springs.force(q))
 
 
+def spanning_velocity(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
+    """Spanning velocity ``G yd`` (nv) (3)."""
+    parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(yd), strict=True)
+    return ca.vertcat(ca.DM(0, 1), *(node.velocity_map(q_k) @ yd_k for node, q_k, yd_k in parts))
+
+
 def spanning_motion(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tuple[Matrix, Matrix]:
     """Spanning velocity ``G yd`` and acceleration ``G ydd + g`` (3), both (nv)."""
     velocity, acceleration = [ca.DM(0, 1)], [ca.DM(0, 1)]
@@ -185,7 +191,7 @@ def completed_velocity(
         coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
     """
     yd, _ = independent_velocity(tree, q, known, coordinates)
-    return spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))[0]
+    return spanning_velocity(tree, q, yd)
 
 
 def converted_efforts(
