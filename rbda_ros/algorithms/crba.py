@@ -56,14 +56,12 @@ def composite_inertia(
                     more[before] = more.get(before, 0) + X.congruence(more[k, i])
                 F[before] = F.get(before, 0) + X.T @ (below + taken)  # (47)
         blocks[k, k] = own + armature_inertia(tree, joints, k)
-        l = tree.clusters[k].parent
-        while l is not None:
+        for l in tree.path(tree.clusters[k].parent):
             for i, X, SG, before in inward[l]:
                 if (l, i) in F:
                     blocks[l, k] = blocks.get((l, k), 0) + SG.T @ F[l, i]  # (48)
                     if before is not None:
                         F[before] = F.get(before, 0) + X.T @ F[l, i]  # (47)
-            l = tree.clusters[l].parent
     return _assemble(tree, blocks)
 
 

@@ -13,7 +13,6 @@ For a floating base the direction is the base twist, linear then angular, in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import casadi as ca
@@ -138,7 +137,7 @@ class _Entries:
     """
 
     def __init__(self, tree: ClusterTree, clusters: list[_Cluster]) -> None:
-        self.clusters = clusters
+        self.tree, self.clusters = tree, clusters
         self.places = [slice(r.start, r.stop) for r in ranges(node.ny for node in tree.clusters)]
         self.by_y, self.by_yd = ca.SX(tree.ny, tree.ny), ca.SX(tree.ny, tree.ny)
 
@@ -159,7 +158,7 @@ class _Entries:
         ny = own.node.ny
         nothing = ca.DM(6, 2 * ny), ca.DM(9, ny)
         arriving: dict[Place | None, tuple[Matrix, Matrix]] = {}
-        for l in self._supporting(k):
+        for l in self.tree.path(k):
             for i, X, _, before in self.clusters[l].inward:
                 if l != k and (l, i) not in arriving:
                     continue
@@ -175,12 +174,6 @@ class _Entries:
                 others = arriving.get(before, nothing)
                 carried = carried_forms(forms, X, joint.U)
                 arriving[before] = others[0] + X.T @ F, others[1] + carried
-
-    def _supporting(self, k: int | None) -> Iterator[int]:
-        """A cluster and those that carry it, nearest first."""
-        while k is not None:
-            yield k
-            k = self.clusters[k].node.parent
 
     def _add(self, row: int, column: int, by_y: Matrix, by_yd: Matrix) -> None:
         rows, columns = self.places[row], self.places[column]
