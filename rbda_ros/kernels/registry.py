@@ -1,4 +1,4 @@
-"""Every algorithm that can be traced, with its inputs."""
+"""Every algorithm that can be traced, with its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ so the damped matrix is close to the true one and a second iteration leaves noth
 class Traceable:
     """An algorithm ``(tree, *inputs, *options) -> outputs``, with the data for tracing.
 
-    Options are not traced: they choose the program, and can be hashed. An input that is a list of
-    vectors, such as the wrenches on all bodies, has a vector in each row for whoever calls the
-    kernel, and in each column for the algorithm.
+    Options select the program; they are hashable and not traced. An input that is a list of
+    vectors, such as the wrenches on all bodies, is a matrix: callers of the kernel give a vector in
+    each row, and the algorithm takes a vector in each column.
 
     Attributes:
         inputs: names of the inputs.
-        algorithm: of which a kernel is the trace.
-        outputs: names of the outputs; o0, o1, ... where there are none. Where loops are left open,
-            ``loop_residual`` comes after them.
-        wrenches: whether external wrenches may be one more input, the last, of another kernel:
-            of the same name with ``_with_wrenches`` behind it.
+        algorithm: the function that is traced.
+        outputs: names of the outputs; without names they are called o0, o1, ... For robots with
+            open loops, the output ``loop_residual`` follows.
+        wrenches: whether there is also a kernel ``<name>_with_wrenches``, whose last input are
+            external wrenches.
         needs_frames: whether its options are frames.
-        sees_inertia: whether payloads change the program.
-        by_loop_forces: what takes the algorithm's place where loops are left open.
+        sees_inertia: whether the program depends on inertia, and so on payloads.
+        by_loop_forces: the function that is traced for robots with open loops.
         shapes: ``*options -> shapes`` of inputs that depend on the options.
         bodies: ``*options -> numbers`` of bodies that forces act on, or frames are on.
-        every_body: whether every body must move as it does, and no rotor become an armature; see
-            `cluster_tree.regroup`.
+        every_body: whether the frames of all bodies must turn with them, and rotors must stay
+            bodies; see `cluster_tree.regroup`.
     """
 
     inputs: tuple[str, ...]
