@@ -9,15 +9,11 @@ import numpy as np
 import pinocchio as pin
 
 from benchmark.calls import Row, _row
-from benchmark.contacts import CASSIE_FEET, cassie_pair
+from benchmark.contacts import CASSIE_FEET, FEET, cassie_pair
 from benchmark.robots import Pair, example_pairs
 from rbda_ros import FrictionalStep, FrictionContact
 from rbda_ros.robot.friction_contacts import Rows, SolverSettings, solve_cones
 
-FEET = {
-    "solo12": ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"),
-    "talos_reduced": ("left_sole_link", "right_sole_link"),
-}
 CORNERS = [(x, y, 0.0) for x in (-0.1, 0.1) for y in (-0.06, 0.06)]
 FRICTION, DT, TOLERANCE = 0.7, 1e-3, 1e-9
 

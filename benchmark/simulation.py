@@ -392,17 +392,22 @@ def compare_batches(
     for effort in efforts:
         sim.step(effort)
     ours = steps * BATCH / (time.process_time() - begin)
-    datas = [mujoco.MjData(model) for _ in range(sim.threads)]
+    controls = np.tile(efforts, (BATCH, 1, 1))
+    return ours, steps * BATCH / rollout_time(model, qpos, controls, sim.threads)
+
+
+def rollout_time(model: Any, qpos: Any, controls: Any, threads: int) -> float:
+    """Processor time of MuJoCo's rollout of a batch that begins at one position [s]."""
+    datas = [mujoco.MjData(model) for _ in range(threads)]
     datas[0].qpos[:] = qpos
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.zeros(mujoco.mj_stateSize(model, full))
     mujoco.mj_getState(model, datas[0], state, full)
-    initial, control = np.tile(state, (BATCH, 1)), np.tile(efforts, (BATCH, 1, 1))
-    with mujoco.rollout.Rollout(nthread=sim.threads) as rollout:
+    initial = np.tile(state, (BATCH, 1))
+    with mujoco.rollout.Rollout(nthread=threads) as rollout:
         begin = time.process_time()
-        rollout.rollout([model] * BATCH, datas, initial, control)
-        theirs = steps * BATCH / (time.process_time() - begin)
-    return ours, theirs
+        rollout.rollout([model] * BATCH, datas, initial, controls)
+        return time.process_time() - begin
 
 
 @dataclass(frozen=True)
@@ -545,19 +550,11 @@ def environments() -> None:
     sim, per = env.simulator, env.steps
     robot = sim.robot
     model, export = touching_model(robot, [learn_to_balance.FOOT])
-    datas = [mujoco.MjData(model) for _ in range(sim.threads)]
     q = robot.neutral()
     q[2] = learn_to_balance.HEIGHT
-    datas[0].qpos[:] = export.qpos(q)
-    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
-    state = np.zeros(mujoco.mj_stateSize(model, full))
-    mujoco.mj_getState(model, datas[0], state, full)
     limit = robot.limits.effort[list(robot.actuated_coordinates)]
     control = limit * np.repeat(actions[2:].transpose(1, 0, 2), per, axis=1)
-    with mujoco.rollout.Rollout(nthread=sim.threads) as rollout:
-        begin = time.process_time()
-        rollout.rollout([model] * BATCH, datas, np.tile(state, (BATCH, 1)), control)
-        theirs = ACTIONS * BATCH / (time.process_time() - begin)
+    theirs = ACTIONS * BATCH / rollout_time(model, export.qpos(q), control, sim.threads)
     print(f"{BATCH} environments, {sim.threads} threads: {ours:.2g} actions/s of {per} steps each,"
           f" {per * ours:.2g} steps/s per core; MuJoCo's rollout alone {per * theirs:.2g}"
           f" ({ours / theirs:.1f} x)")  # fmt: skip

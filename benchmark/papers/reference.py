@@ -13,26 +13,23 @@ ABSENT = "../shared/reference is absent, with the counts of the published librar
 @cache
 def library_counts() -> dict[tuple[str, str], dict[str, int]]:
     """Instructions of generalized_rbda, by family and name; empty where the file is absent."""
-    source = SHARED / "reference" / "instruction_counts.csv"
-    if not source.is_file():
-        return {}
-    rows = list(csv.DictReader(source.read_text().splitlines()))
-    return {
-        (row["family"], row["name"]): {
-            key: int(value) for key, value in row.items() if key not in ("family", "name")
-        }
-        for row in rows
-    }
+    rows = _rows("instruction_counts.csv")
+    return {(row.pop("family"), row.pop("name")): _numbers(row) for row in rows}
 
 
 @cache
 def pinocchio_counts() -> dict[str, dict[str, int]]:
     """Instructions of Pinocchio's algorithms, by name as in the file."""
-    source = SHARED / "reference" / "instruction_counts_pinocchio.csv"
-    if not source.is_file():
-        return {}
-    rows = list(csv.DictReader(source.read_text().splitlines()))
-    return {row["name"]: {k: int(v) for k, v in row.items() if k != "name"} for row in rows}
+    return {row.pop("name"): _numbers(row) for row in _rows("instruction_counts_pinocchio.csv")}
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    source = SHARED / "reference" / file
+    return list(csv.DictReader(source.read_text().splitlines())) if source.is_file() else []
+
+
+def _numbers(row: dict[str, str]) -> dict[str, int]:
+    return {key: int(value) for key, value in row.items()}
 
 
 def shared_robot(name: str) -> str | None:

@@ -129,11 +129,6 @@ def forward_dynamics(
     """The acceleration ydd (ny) that the generalized force tau on y gives.
 
     Args:
-        q: (nq) spanning position, on the constraint manifold [rad, m].
-        yd: (ny) independent velocity [rad/s, m/s].
-        tau: (ny) generalized force [N m, N].
-        wrenches: (6 x bodies) external force on each body in its frame, angular first
-            [N m, N]; None for none.
         drag: (nv) force against the acceleration ``G ydd`` of each joint, as implicit integrators
             have it [N m s^2, N s^2/m]; None for none.
     """
@@ -145,8 +140,8 @@ def forward_dynamics(
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]  # lines 15, 16
     pA = bias_forces(tree, v, wrenches)
     articulated = articulated_inertias(tree, joints)
-    tau = tau if tree.springs is None else tau - spring_force(tree, q)
-    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
+    driving = driving_forces(tree, joints, tau - spring_force(tree, q))
+    u = carry_inward(tree, joints, articulated, c, pA, driving)
     ydd, _ = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
     return ca.vertcat(ca.DM(0, 1), *ydd)
 

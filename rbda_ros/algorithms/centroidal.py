@@ -12,7 +12,7 @@ import casadi as ca
 
 from rbda_ros.algorithms.composites import bodies_inward, composites
 from rbda_ros.algorithms.kinematics import world_poses
-from rbda_ros.algorithms.loop_motion import spanning_motion
+from rbda_ros.algorithms.loop_motion import spanning_velocity
 from rbda_ros.algorithms.motion import (
     Clustered,
     accelerations,
@@ -27,39 +27,22 @@ from rbda_ros.spatial import Matrix, constant
 
 
 def center_of_mass(tree: ClusterTree, q: Matrix) -> Matrix:
-    """c (3), the centre of mass of all that moves, in the world [m].
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-    """
+    """c (3), the centre of mass of all that moves, in the world [m]."""
     return _center(tree, cluster_joints(tree, q))
 
 
 def center_of_mass_jacobian(tree: ClusterTree, q: Matrix) -> Matrix:
-    """J_c (3 x ny) with ``dc/dt = J_c yd``.
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-    """
+    """J_c (3 x ny) with ``dc/dt = J_c yd``."""
     return ca.densify(centroidal_momentum_matrix(tree, q)[:3, :]) / _mass(tree)
 
 
 def center_of_mass_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
-    """``J_c-dot yd`` (3): acceleration of the centre of mass at ydd = 0 [m/s^2].
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
-    """
+    """``J_c-dot yd`` (3): acceleration of the centre of mass at ydd = 0 [m/s^2]."""
     return ca.densify(centroidal_momentum_rate(tree, q, yd, ca.DM(tree.ny, 1))[:3]) / _mass(tree)
 
 
 def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
-    """A (6 x ny) with momentum ``[l; k] = A yd``, k about the centre of mass (Orin 2013, Eq. 1).
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-    """
+    """A (6 x ny) with momentum ``[l; k] = A yd``, k about the centre of mass (Orin 2013, Eq. 1)."""
     joints = cluster_joints(tree, q)
     found, total = composites(tree, joints)
     c = ca.densify(total.h) / _mass(tree)
@@ -78,12 +61,7 @@ def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
 
 
 def centroidal_momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
-    """[l; k] (6): linear momentum, and angular momentum about the centre of mass.
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
-    """
+    """[l; k] (6): linear momentum, and angular momentum about the centre of mass."""
     joints = cluster_joints(tree, q, yd)
     v = spatial_velocities(tree, joints)
     h: Clustered = {k: tree.clusters[k].inertia @ v[k] for k in tree.outward()}
@@ -91,13 +69,7 @@ def centroidal_momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 
 
 def centroidal_momentum_rate(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
-    """``A ydd + A-dot yd`` (6): the force and the moment that the motion takes in all.
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
-        ydd: (ny) independent acceleration.
-    """
+    """``A ydd + A-dot yd`` (6): the force and the moment that the motion takes in all."""
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
     a = accelerations(tree, joints, v, ydd, ca.DM(6, 1))
@@ -131,10 +103,6 @@ def energy(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
 
     Kinetic energy is summed over the bodies, and has that of armatures. Potential energy of
     gravity is zero where the centre of mass of all that moves is at the world's origin.
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
     """
     joints = cluster_joints(tree, q, yd)
     v = spatial_velocities(tree, joints)
@@ -166,12 +134,10 @@ def momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
 
     Args:
         q: (nq) spanning position symbols, on the constraint manifold.
-        yd: (ny) independent velocity [rad/s, m/s].
     """
     none = ca.DM(tree.ny, 1)
     fixed = ca.SX.sym("fixed", tree.ny)  # a velocity that does not change with q
     p = inverse_dynamics(tree.without_potential, q, none, fixed)
-    qd, _ = spanning_motion(tree, q, yd, none)
-    along = ca.jtimes(p, q, tree.position_rate(q, qd))
+    along = ca.jtimes(p, q, tree.position_rate(q, spanning_velocity(tree, q, yd)))
     p, Hdot_yd = ca.substitute([p, along], [fixed], [yd])
     return p, Hdot_yd - bias_force(tree, q, yd)

@@ -13,7 +13,7 @@ from rbda_ros.algorithms.loop_motion import (
     converted_efforts,
     generalized_force,
     independent_velocity,
-    spanning_motion,
+    spanning_velocity,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -82,7 +82,7 @@ def commanded_motors(
     stiffness, damping = ca.vertsplit(gains, tree.nv)
     q, doubt = closed_position(tree, position, guess, choice.positions)
     yd, as_commanded = independent_velocity(tree, q, velocity, choice.velocities)
-    qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
+    qd = spanning_velocity(tree, q, yd)
 
     velocities, scalar = tree.coordinates.velocities, tree.coordinates.scalar_positions
     entries = {velocities[name].start: entry for name, entry in scalar.items()}

@@ -44,7 +44,6 @@ def coriolis_matrix(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 
     Args:
         q: (nq) spanning position symbols, on the constraint manifold.
-        yd: (ny) independent velocity.
     """
     # Outward pass: motion of every body, and the rate of what its joint can do.
     joints = cluster_joints(tree, q, yd)
@@ -81,8 +80,7 @@ def _entries(
     ny = tree.clusters[k].ny
     nothing = ca.DM(6, ny), ca.DM(9, ny)
     arriving: dict[Place | None, tuple[Matrix, Matrix]] = {}
-    l: int | None = k
-    while l is not None:
+    for l in tree.path(k):
         for i, X, SG, before in bodies_inward(tree, joints, l):
             if l != k and (l, i) not in arriving:
                 continue
@@ -95,7 +93,6 @@ def _entries(
             others, X = arriving.get(before, nothing), X.joined()
             carried = carried_forms(forms, X, U[l, i])
             arriving[before] = others[0] + X.T @ F, others[1] + carried
-        l = tree.clusters[l].parent
 
 
 def _motions_on_top(SG: Matrix, SG_rate: Matrix, w: Matrix) -> Matrix:

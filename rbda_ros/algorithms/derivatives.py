@@ -13,7 +13,6 @@ For a floating base the direction is the base twist, linear then angular, in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import casadi as ca
@@ -27,7 +26,7 @@ from rbda_ros.algorithms.composites import (
     single_bodies,
 )
 from rbda_ros.algorithms.joint_changes import JointChange, LoopChange, joint_changes, loop_change
-from rbda_ros.algorithms.loop_motion import spanning_motion, spring_force
+from rbda_ros.algorithms.loop_motion import spanning_velocity, spring_force
 from rbda_ros.algorithms.motion import (
     accelerations,
     cluster_joints,
@@ -45,13 +44,7 @@ from rbda_ros.spatial import Matrix, Transform, constant
 def inverse_dynamics_derivatives(
     tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """``d tau / d y`` and ``d tau / d yd`` (ny x ny each); ``d tau / d ydd`` is H.
-
-    Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
-        ydd: (ny) independent acceleration.
-    """
+    """``d tau / d y`` and ``d tau / d yd`` (ny x ny each); ``d tau / d ydd`` is H."""
     # Outward pass: motion of every body, and what each coordinate would change of it.
     yds, ydds = tree.split_independent(yd), tree.split_independent(ydd)
     state = zip(tree.clusters, tree.split_positions(q), yds, ydds, strict=True)
@@ -144,7 +137,7 @@ class _Entries:
     """
 
     def __init__(self, tree: ClusterTree, clusters: list[_Cluster]) -> None:
-        self.clusters = clusters
+        self.tree, self.clusters = tree, clusters
         self.places = [slice(r.start, r.stop) for r in ranges(node.ny for node in tree.clusters)]
         self.by_y, self.by_yd = ca.SX(tree.ny, tree.ny), ca.SX(tree.ny, tree.ny)
 
@@ -165,7 +158,7 @@ class _Entries:
         ny = own.node.ny
         nothing = ca.DM(6, 2 * ny), ca.DM(9, ny)
         arriving: dict[Place | None, tuple[Matrix, Matrix]] = {}
-        for l in self._supporting(k):
+        for l in self.tree.path(k):
             for i, X, _, before in self.clusters[l].inward:
                 if l != k and (l, i) not in arriving:
                     continue
@@ -181,12 +174,6 @@ class _Entries:
                 others = arriving.get(before, nothing)
                 carried = carried_forms(forms, X, joint.U)
                 arriving[before] = others[0] + X.T @ F, others[1] + carried
-
-    def _supporting(self, k: int | None) -> Iterator[int]:
-        """A cluster and those that carry it, nearest first."""
-        while k is not None:
-            yield k
-            k = self.clusters[k].node.parent
 
     def _add(self, row: int, column: int, by_y: Matrix, by_yd: Matrix) -> None:
         rows, columns = self.places[row], self.places[column]
@@ -236,5 +223,5 @@ def inverse_dynamics_along(
 ) -> tuple[Matrix, Matrix]:
     """The derivatives (ny each) of inverse dynamics as y, or yd, moves along x (ny)."""
     tau = inverse_dynamics(tree, q, yd, ydd)
-    qd, _ = spanning_motion(tree, q, x, ca.DM(tree.ny, 1))
-    return ca.jtimes(tau, q, tree.position_rate(q, qd)), ca.jtimes(tau, yd, x)
+    q_rate = tree.position_rate(q, spanning_velocity(tree, q, x))
+    return ca.jtimes(tau, q, q_rate), ca.jtimes(tau, yd, x)

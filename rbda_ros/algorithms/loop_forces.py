@@ -50,11 +50,6 @@ def forward_dynamics_by_loop_forces(
 
     Args:
         loops: the robot, with open loops. All other arguments are in terms of its closed tree.
-        q: (nq) spanning position, on the constraint manifold [rad, m].
-        yd: (ny) independent velocity [rad/s, m/s].
-        tau: (ny) generalized force [N m, N].
-        wrenches: (6 x bodies) external force on each body in its frame, angular first
-            [N m, N]; None for none.
         proximal: weight and number of iterations.
 
     Returns:
@@ -85,7 +80,7 @@ def open_state(loops: OpenLoops, q: Matrix, yd: Matrix, tau: Matrix) -> OpenStat
     joints = cluster_joints(
         tree, loops.opened_position(q), loops.opened_velocity(qd)[list(tree.independent)]
     )
-    tau = tau if closed.springs is None else tau - spring_force(closed, q)
+    tau = tau - spring_force(closed, q)
     # Forces on y of the closed tree are forces on the same joints of the open one.
     place = ca.Sparsity.triplet(closed.nv, closed.ny, closed.independent, range(closed.ny))
     force = loops.opened_velocity(ca.DM(place, 1) @ tau)

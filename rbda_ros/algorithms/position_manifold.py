@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import casadi as ca
 
-from rbda_ros.algorithms.loop_motion import spanning_motion
+from rbda_ros.algorithms.loop_motion import spanning_velocity
 from rbda_ros.cluster_tree.joints import rotation_from_quaternion
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -29,11 +29,9 @@ def integrate(tree: ClusterTree, q: Matrix, yd: Matrix, dt: Matrix) -> Matrix:
     Loops are satisfied to first order.
 
     Args:
-        q: (nq) spanning position, on the constraint manifold.
-        yd: (ny) independent velocity.
         dt: time [s].
     """
-    qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
+    qd = spanning_velocity(tree, q, yd)
     reached: list[Matrix] = [ca.DM(0, 1)]
     for kind, q_i, step in _by_joint(tree, q, dt * qd):
         if kind == "floating":

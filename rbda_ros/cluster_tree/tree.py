@@ -70,6 +70,12 @@ class ClusterTree:
         """Cluster indices from the tips to the base."""
         return cancellable(reversed(range(len(self.clusters))))
 
+    def path(self, k: int | None) -> Iterator[int]:
+        """kappa(k): a cluster and those that support it, nearest first."""
+        while k is not None:
+            yield k
+            k = self.clusters[k].parent
+
     @cached_property
     def as_described(self) -> RobotDescription:
         """The description without the constraints that freeze idle freedoms, to build from."""

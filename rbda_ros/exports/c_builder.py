@@ -16,7 +16,7 @@ import numpy as np
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.export import comment, literal
 from rbda_ros.kernels.plan import Plan, make_plan
-from rbda_ros.kernels.program import Program, read_program
+from rbda_ros.kernels.program import LIBRARY, Program, read_program
 from rbda_ros.kernels.registry import REGISTRY
 from rbda_ros.kernels.trace import Load
 from rbda_ros.robot.joint_choices import Measured
@@ -302,9 +302,8 @@ class Memory:
         return name
 
 
-_FUNCTIONS = (
-    "sqrt|fabs|floor|ceil|copysign|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|exp"
-    "|expm1|log|log1p|erf|pow|fmin|fmax|atan2|hypot|fmod|remainder|fma"
+_FUNCTIONS = "|".join(
+    ("sqrt", "fabs", "floor", "ceil", "copysign", "fmin", "fmax", "fma", *LIBRARY)
 )
 _TYPE = re.compile(r"\bdouble\b")
 _FUNCTION = re.compile(rf"\b({_FUNCTIONS})\(")

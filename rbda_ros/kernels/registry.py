@@ -1,4 +1,4 @@
-"""Every algorithm that can be traced, with its inputs."""
+"""Every algorithm that can be traced, with its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,72 +9,32 @@ from typing import Any
 
 import casadi as ca
 
-from rbda_ros.algorithms.aba import forward_dynamics
-from rbda_ros.algorithms.caba_osim import caba_osim, caba_osim_product
-from rbda_ros.algorithms.centroidal import (
-    center_of_mass,
-    center_of_mass_bias_acceleration,
-    center_of_mass_jacobian,
-    centroidal_momentum,
-    centroidal_momentum_matrix,
-    centroidal_momentum_rate,
-    energy,
-    momentum,
-)
-from rbda_ros.algorithms.closure import closure
-from rbda_ros.algorithms.commanded_motors import CommandChoice, commanded_motors, state_sizes
-from rbda_ros.algorithms.constrained_dynamics import (
-    constrained_forward_dynamics,
-    constrained_forward_dynamics_by_loop_forces,
-    contact_response,
-)
-from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
-from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
-from rbda_ros.algorithms.coriolis import coriolis_matrix
-from rbda_ros.algorithms.crba import (
-    mass_matrix,
-    mass_matrix_factor,
-    mass_matrix_inverse,
-    mass_matrix_rows,
-)
-from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
-from rbda_ros.algorithms.feedforward import Choice, feedforward
-from rbda_ros.algorithms.friction import friction_force
-from rbda_ros.algorithms.kinematics import (
-    BodyFrame,
-    NamedFrame,
-    frame_acceleration,
-    frame_bias_acceleration,
-    frame_pose,
-    frame_poses,
-    frame_velocity,
-    jacobian,
-)
-from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
-from rbda_ros.algorithms.loop_motion import (
-    actuator_efforts,
-    completed_velocity,
-    converted_efforts,
-    generalized_force,
-    independent_acceleration,
-    independent_velocity,
-    loop_state,
-    spanning_motion,
-    velocity_map,
-)
-from rbda_ros.algorithms.position_manifold import difference, integrate
-from rbda_ros.algorithms.pv_osim import (
-    damped_inverse_product,
-    delassus_product,
-    inverse_operational_space_inertia,
-)
-from rbda_ros.algorithms.regressor import regressor
-from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
-from rbda_ros.algorithms.simulation_stage import (
-    contact_stage,
-    simulation_move,
+from rbda_ros.algorithms import (
+    aba,
+    caba_osim,
+    centroidal,
+    closure,
+    commanded_motors,
+    constrained_dynamics,
+    contact_changes,
+    coriolis,
+    crba,
+    derivatives,
+    feedforward,
+    friction,
+    kinematics,
+    loop_forces,
+    loop_motion,
+    position_manifold,
+    pv_osim,
+    regressor,
+    rnea,
     simulation_stage,
 )
+from rbda_ros.algorithms.commanded_motors import CommandChoice
+from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
+from rbda_ros.algorithms.feedforward import Choice
+from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -93,24 +53,24 @@ so the damped matrix is close to the true one and a second iteration leaves noth
 class Traceable:
     """An algorithm ``(tree, *inputs, *options) -> outputs``, with the data for tracing.
 
-    Options are not traced: they choose the program, and can be hashed. An input that is a list of
-    vectors, such as the wrenches on all bodies, has a vector in each row for whoever calls the
-    kernel, and in each column for the algorithm.
+    Options select the program; they are hashable and not traced. An input that is a list of
+    vectors, such as the wrenches on all bodies, is a matrix: callers of the kernel give a vector in
+    each row, and the algorithm takes a vector in each column.
 
     Attributes:
         inputs: names of the inputs.
-        algorithm: of which a kernel is the trace.
-        outputs: names of the outputs; o0, o1, ... where there are none. Where loops are left open,
-            ``loop_residual`` comes after them.
-        wrenches: whether external wrenches may be one more input, the last, of another kernel:
-            of the same name with ``_with_wrenches`` behind it.
+        algorithm: the function that is traced.
+        outputs: names of the outputs; without names they are called o0, o1, ... For robots with
+            open loops, the output ``loop_residual`` follows.
+        wrenches: whether there is also a kernel ``<name>_with_wrenches``, whose last input are
+            external wrenches.
         needs_frames: whether its options are frames.
-        sees_inertia: whether payloads change the program.
-        by_loop_forces: what takes the algorithm's place where loops are left open.
+        sees_inertia: whether the program depends on inertia, and so on payloads.
+        by_loop_forces: the function that is traced for robots with open loops.
         shapes: ``*options -> shapes`` of inputs that depend on the options.
         bodies: ``*options -> numbers`` of bodies that forces act on, or frames are on.
-        every_body: whether every body must move as it does, and no rotor become an armature; see
-            `cluster_tree.regroup`.
+        every_body: whether the frames of all bodies must turn with them, and rotors must stay
+            bodies; see `cluster_tree.regroup`.
     """
 
     inputs: tuple[str, ...]
@@ -127,7 +87,7 @@ class Traceable:
 
 def input_shape(tree: ClusterTree, name: str) -> Shape:
     """Rows and columns of an input that does not depend on options; wrenches body by body."""
-    sizes = {"gains": 2 * tree.nv, "measured": sum(state_sizes(tree))}
+    sizes = {"gains": 2 * tree.nv, "measured": sum(commanded_motors.state_sizes(tree))}
     if name not in QUANTITIES:
         return sizes.get(name, tree.ny), 1
     rows, columns = (*shape_of(QUANTITIES[name].shape, 0, robot_sizes(tree)), 1, 1)[:2]
@@ -145,11 +105,11 @@ def robot_sizes(tree: ClusterTree) -> dict[str, int]:
 
 def _feedforward(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     *inputs, choice = given
-    return feedforward(tree, *inputs, choice=choice)
+    return feedforward.feedforward(tree, *inputs, choice=choice)
 
 
 def _by_loop_forces(loops: OpenLoops, *inputs: Matrix) -> tuple[Matrix, ...]:
-    return forward_dynamics_by_loop_forces(loops, *inputs, proximal=_proximal_of(loops))
+    return loop_forces.forward_dynamics_by_loop_forces(loops, *inputs, proximal=_proximal_of(loops))
 
 
 def _proximal_of(loops: OpenLoops) -> Proximal:
@@ -202,22 +162,22 @@ def _operational_space(tree: ClusterTree, q: Matrix, *given: Any) -> tuple[Matri
     if points:
         at = [_moved(frame, points[0][:, e]) for e, frame in enumerate(at)]
     rows = 3 if linear_only else 6
-    J = ca.vertcat(*(jacobian(tree, q, frame)[:rows, :] for frame in at))
-    return J, inverse_operational_space_inertia(tree, q, at, linear_only)
+    J = ca.vertcat(*(kinematics.jacobian(tree, q, frame)[:rows, :] for frame in at))
+    return J, pv_osim.inverse_operational_space_inertia(tree, q, at, linear_only)
 
 
 def _inverse_operational_space_inertia(
     tree: ClusterTree, q: Matrix, frames: Sequence[NamedFrame], linear_only: bool
 ) -> Matrix:
     at = [frame.on_body(tree) for frame in frames]
-    return inverse_operational_space_inertia(tree, q, at, linear_only)
+    return pv_osim.inverse_operational_space_inertia(tree, q, at, linear_only)
 
 
 def _constrained_forward_dynamics(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     *arguments, impact = given
     # An impact is the same problem without gravity: changes of velocity for accelerations.
     tree = tree.without_potential if impact else tree
-    return constrained_forward_dynamics(tree, *arguments)
+    return constrained_dynamics.constrained_forward_dynamics(tree, *arguments)
 
 
 def _constrained_forward_dynamics_by_loop_forces(
@@ -230,7 +190,7 @@ def _constrained_forward_dynamics_by_loop_forces(
         )
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
     arguments = [*inputs, moved, proximal, _proximal_of(loops)]
-    return constrained_forward_dynamics_by_loop_forces(loops, *arguments)
+    return constrained_dynamics.constrained_forward_dynamics_by_loop_forces(loops, *arguments)
 
 
 def _at_points(
@@ -248,7 +208,7 @@ def _at_points(
 
 def _damped_delassus_inverse_product(tree: ClusterTree, *given: Any) -> Matrix:
     *arguments, route = given
-    product = damped_inverse_product if route == "pv_osim" else caba_osim_product
+    product = pv_osim.damped_inverse_product if route == "pv_osim" else caba_osim.caba_osim_product
     return product(tree, *arguments)
 
 
@@ -275,54 +235,56 @@ _about_contacts = partial(Traceable, shapes=_contact_shapes, bodies=_contact_bod
 
 
 _PUBLIC: dict[str, Traceable] = {
-    "inverse_dynamics": Traceable(MOTION, inverse_dynamics, ("tau",), wrenches=True),
+    "inverse_dynamics": Traceable(MOTION, rnea.inverse_dynamics, ("tau",), wrenches=True),
     "forward_dynamics": Traceable(
-        FORCES, forward_dynamics, ("ydd",), wrenches=True, by_loop_forces=_by_loop_forces
+        FORCES, aba.forward_dynamics, ("ydd",), wrenches=True, by_loop_forces=_by_loop_forces
     ),
-    "mass_matrix": Traceable(("q",), mass_matrix, ("mass_matrix",)),
-    "mass_matrix_rows": Traceable(("q",), mass_matrix_rows, ("mass_matrix_rows",)),
-    "mass_matrix_factor": Traceable(("q",), mass_matrix_factor, ("factor",)),
-    "mass_matrix_inverse": Traceable(("q",), mass_matrix_inverse, ("inverse",)),
-    "bias_force": Traceable(STATE, bias_force, ("tau",)),
-    "gravity_force": Traceable(("q",), gravity_force, ("tau",)),
-    "friction_force": _kinematic(STATE, friction_force, ("tau",)),
-    "actuator_efforts": _kinematic(("q", "tau"), actuator_efforts, ("efforts",)),
-    "generalized_force": _kinematic(("q", "spanning_tau"), generalized_force, ("tau",)),
-    "spanning_motion": _kinematic(MOTION, spanning_motion, ("qd", "qdd")),
-    "velocity_map": _kinematic(("q",), velocity_map, ("velocity_map",)),
-    "momentum": Traceable(STATE, momentum, ("momentum", "unforced_rate")),
-    "regressor": _kinematic(MOTION, regressor, ("regressor",), every_body=True),
-    "loop_state": _kinematic(("q",), loop_state, ("phi", "conditioning")),
+    "mass_matrix": Traceable(("q",), crba.mass_matrix, ("mass_matrix",)),
+    "mass_matrix_rows": Traceable(("q",), crba.mass_matrix_rows, ("mass_matrix_rows",)),
+    "mass_matrix_factor": Traceable(("q",), crba.mass_matrix_factor, ("factor",)),
+    "mass_matrix_inverse": Traceable(("q",), crba.mass_matrix_inverse, ("inverse",)),
+    "bias_force": Traceable(STATE, rnea.bias_force, ("tau",)),
+    "gravity_force": Traceable(("q",), rnea.gravity_force, ("tau",)),
+    "friction_force": _kinematic(STATE, friction.friction_force, ("tau",)),
+    "actuator_efforts": _kinematic(("q", "tau"), loop_motion.actuator_efforts, ("efforts",)),
+    "generalized_force": _kinematic(("q", "spanning_tau"), loop_motion.generalized_force, ("tau",)),
+    "spanning_motion": _kinematic(MOTION, loop_motion.spanning_motion, ("qd", "qdd")),
+    "velocity_map": _kinematic(("q",), loop_motion.velocity_map, ("velocity_map",)),
+    "momentum": Traceable(STATE, centroidal.momentum, ("momentum", "unforced_rate")),
+    "regressor": _kinematic(MOTION, regressor.regressor, ("regressor",), every_body=True),
+    "loop_state": _kinematic(("q",), loop_motion.loop_state, ("phi", "conditioning")),
     "inverse_dynamics_derivatives": Traceable(
-        MOTION, inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
+        MOTION, derivatives.inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
     ),
-    "frame_pose": _about_frame(("q",), frame_pose, "pose"),
-    "jacobian": _about_frame(("q",), jacobian, "jacobian"),
-    "frame_bias_acceleration": _about_frame(STATE, frame_bias_acceleration, "frame_acceleration"),
-    "frame_velocity": _about_frame(STATE, frame_velocity, "frame_velocity"),
-    "frame_acceleration": _about_frame(MOTION, frame_acceleration, "frame_acceleration"),
-    "frame_poses": _kinematic(("q",), frame_poses, ("poses",), every_body=True),
-    "center_of_mass": Traceable(("q",), center_of_mass, ("center_of_mass",)),
+    "frame_pose": _about_frame(("q",), kinematics.frame_pose, "pose"),
+    "jacobian": _about_frame(("q",), kinematics.jacobian, "jacobian"),
+    "frame_bias_acceleration": _about_frame(
+        STATE, kinematics.frame_bias_acceleration, "frame_acceleration"
+    ),
+    "frame_velocity": _about_frame(STATE, kinematics.frame_velocity, "frame_velocity"),
+    "frame_acceleration": _about_frame(MOTION, kinematics.frame_acceleration, "frame_acceleration"),
+    "frame_poses": _kinematic(("q",), kinematics.frame_poses, ("poses",), every_body=True),
+    "center_of_mass": Traceable(("q",), centroidal.center_of_mass, ("center_of_mass",)),
     "center_of_mass_jacobian": Traceable(
-        ("q",), center_of_mass_jacobian, ("center_of_mass_jacobian",)
+        ("q",), centroidal.center_of_mass_jacobian, ("center_of_mass_jacobian",)
     ),
     "center_of_mass_bias_acceleration": Traceable(
-        STATE, center_of_mass_bias_acceleration, ("center_of_mass_acceleration",)
+        STATE, centroidal.center_of_mass_bias_acceleration, ("center_of_mass_acceleration",)
     ),
     # Rotors that are armatures of joints have no angular momentum: bodies keep them.
     "centroidal_momentum_matrix": Traceable(
-        ("q",), centroidal_momentum_matrix, ("momentum_matrix",), every_body=True
+        ("q",), centroidal.centroidal_momentum_matrix, ("momentum_matrix",), every_body=True
     ),
     "centroidal_momentum": Traceable(
-        STATE, centroidal_momentum, ("centroidal_momentum",), every_body=True
+        STATE, centroidal.centroidal_momentum, ("centroidal_momentum",), every_body=True
     ),
     "centroidal_momentum_rate": Traceable(
-        MOTION, centroidal_momentum_rate, ("centroidal_momentum_rate",), every_body=True
+        MOTION, centroidal.centroidal_momentum_rate, ("centroidal_momentum_rate",), every_body=True
     ),
-    "energy": Traceable(STATE, energy, ("kinetic", "potential")),
-    "coriolis_matrix": Traceable(STATE, coriolis_matrix, ("coriolis_matrix",)),
-    "integrate": _kinematic(("q", "yd", "dt"), integrate, ("reached",)),
-    "difference": _kinematic(("q", "q1"), difference, ("step",)),
+    "energy": Traceable(STATE, centroidal.energy, ("kinetic", "potential")),
+    "coriolis_matrix": Traceable(STATE, coriolis.coriolis_matrix, ("coriolis_matrix",)),
+    "integrate": _kinematic(("q", "yd", "dt"), position_manifold.integrate, ("reached",)),
+    "difference": _kinematic(("q", "q1"), position_manifold.difference, ("step",)),
     "inverse_operational_space_inertia": Traceable(
         ("q",), _inverse_operational_space_inertia, needs_frames=True
     ),
@@ -330,9 +292,9 @@ _PUBLIC: dict[str, Traceable] = {
 """Kernels whose only options are frames."""
 
 _OTHERS: dict[str, Traceable] = {
-    "jacobian_at": _about_point(("q",), jacobian, ("jacobian",)),
-    "frame_changes": _about_point((*MOTION, "wrench"), frame_changes),
-    "spanning_changes": _kinematic((*STATE, "spanning_tau"), spanning_changes),
+    "jacobian_at": _about_point(("q",), kinematics.jacobian, ("jacobian",)),
+    "frame_changes": _about_point((*MOTION, "wrench"), contact_changes.frame_changes),
+    "spanning_changes": _kinematic((*STATE, "spanning_tau"), contact_changes.spanning_changes),
     "operational_space": Traceable(
         ("q",), _operational_space, ("frame_jacobians", "inverse_inertia"), needs_frames=True
     ),
@@ -345,13 +307,13 @@ _OTHERS: dict[str, Traceable] = {
     ),
     # Options: which positions, or velocity coordinates, are known.
     "closure": _kinematic(
-        ("known", "guess"), closure, shapes=lambda positions: {"known": (len(positions), 1)}
+        ("known", "guess"), closure.closure, shapes=lambda positions: {"known": (len(positions), 1)}
     ),
-    "independent_velocity": _kinematic(("q", "known"), independent_velocity),
-    "independent_acceleration": _kinematic((*STATE, "known"), independent_acceleration),
-    "completed_velocity": _kinematic(("q", "known"), completed_velocity),
+    "independent_velocity": _kinematic(("q", "known"), loop_motion.independent_velocity),
+    "independent_acceleration": _kinematic((*STATE, "known"), loop_motion.independent_acceleration),
+    "completed_velocity": _kinematic(("q", "known"), loop_motion.completed_velocity),
     # Option: which velocity coordinates efforts act on.
-    "converted_efforts": _kinematic(("q", "tau"), converted_efforts),
+    "converted_efforts": _kinematic(("q", "tau"), loop_motion.converted_efforts),
     # Option: a Choice of joints and terms.
     "feedforward": Traceable(
         ("position", "velocity", "acceleration", "guess", "limit"),
@@ -362,7 +324,7 @@ _OTHERS: dict[str, Traceable] = {
     # Option: a CommandChoice of joints and efforts.
     "commanded_motors": _kinematic(
         ("position", "velocity", "spanning_tau", "guess", "measured", "gains", "limit", "offsets"),
-        commanded_motors,
+        commanded_motors.commanded_motors,
         shapes=_shape_of_position,
     ),
     # Options: contacts, and how to iterate on their forces; with points, for any of the same
@@ -378,24 +340,26 @@ _OTHERS: dict[str, Traceable] = {
         by_loop_forces=_at_points(_constrained_forward_dynamics_by_loop_forces, options=4),
     ),
     "contact_response": _about_contacts(
-        (*FORCES, "axes", "points"), _at_points(contact_response, options=1)
+        (*FORCES, "axes", "points"), _at_points(constrained_dynamics.contact_response, options=1)
     ),
-    "damped_delassus_inverse": _about_contacts(("q", "axes"), caba_osim),
+    "damped_delassus_inverse": _about_contacts(("q", "axes"), caba_osim.caba_osim),
     "damped_delassus_inverse_product": _about_contacts(
         ("q", "axes", "x"), _damped_delassus_inverse_product
     ),
-    "delassus_product": _about_contacts(("q", "axes", "forces"), delassus_product),
+    "delassus_product": _about_contacts(("q", "axes", "forces"), pv_osim.delassus_product),
     # Option: a StageChoice of forces.
     "simulation_stage": Traceable(
         ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping"),
-        simulation_stage,
+        simulation_stage.simulation_stage,
         ("ydd", "position", "health"),
         wrenches=True,
     ),
-    "simulation_move": Traceable(("q", "shift"), simulation_move, ("position", "health")),
+    "simulation_move": Traceable(
+        ("q", "shift"), simulation_stage.simulation_move, ("position", "health")
+    ),
     "contact_stage": Traceable(
         ("q", "yd", "slip", "efforts", "shift", "stepping"),
-        contact_stage,
+        simulation_stage.contact_stage,
         wrenches=True,
         bodies=lambda choice: choice.touching,
     ),
