@@ -571,7 +571,8 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   }
   keep_answer(m, route, time);
   const size_t limited = pass_gate(m, FEEDFORWARD_GATE, route->efforts, moment, config->scratch);
-  emit_efforts(sink, FEEDFORWARD, &config->outputs.feedforward, config->scratch, state.stamp);
+  const double *const fields[] = {NULL, NULL, config->scratch};
+  emit_fields(sink, FEEDFORWARD, &config->outputs.feedforward, fields, state.stamp);
   send_effort_array(m, sink, false, route->efforts, moment);
   const bool listened = settings->complete && sink->listened(sink->context, COMPLETED_STATES);
   const bool damping = settings->on_stale == STALE_DAMPING;

@@ -515,8 +515,9 @@ void record_answer(records_t *records, const double *health, size_t limited, int
 void note_velocities(machine_t *m, int gate, const double *velocities, moment_t moment);
 /* Efforts (actuated) that may be sent now, into `out`; how many were above their limit. */
 size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out);
-void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,
-                  int64_t stamp);
+/* Publish a message whose fields have these numbers; those that it has not are not looked at. */
+void emit_fields(const sink_t *sink, int topic, template_t *message, const double *const *fields,
+                 int64_t stamp);
 /* The bare array of efforts, through its gate, if it comes from this source. */
 void send_effort_array(machine_t *m, const sink_t *sink, bool from_joints, const double *efforts,
                        moment_t moment);
