@@ -545,7 +545,7 @@ config_t *read_config(PyObject *of)
   if (good) {
     const model_t *model = &config->model;
     const size_t joints = (size_t)model->joints.count, nq = (size_t)model->nq;
-    /* Masks and places of joints, efforts of two topics, closing, and a Jacobian. */
+    /* Four numbers for each joint, efforts of two topics, closing, and a Jacobian. */
     const size_t scratch = 4 * joints + 2 * (size_t)model->actuated + 2 * nq + (size_t)model->nv
                            + 8 * (size_t)model->ny + 64;
     config->scratch = keep(config, sizeof(double) * scratch);

@@ -28,7 +28,7 @@ enum { MAX_ARRIVALS = 4096 };
 /* Simulated time comes as messages, too, in the order of arrival with all others: whoever publishes
  * a time and then a state means the state to be of that time. */
 enum { CLOCK = INPUT_TOPICS, ALL_INPUTS };
-enum { PERHAPS = ALL_INPUTS }; /* added to the topic of an arrival that nobody told */
+enum { PERHAPS = ALL_INPUTS }; /* added to the topic of an arrival that was not announced */
 /* How often inputs are looked after while time is simulated: it can stop and start again [ns]. */
 static const int64_t SIMULATED_PERIOD = 10000000;
 
@@ -122,8 +122,8 @@ static bool is_simulated(Stream *self)
   return simulated;
 }
 
-/* Limits and time-outs follow the steady clock; simulated motors live in simulated time, once somebody
- * has told it. Where one takes the place of the other, steady time goes on from where it was. */
+/* Limits and time-outs follow the steady clock, or simulated time from the first message about it on.
+ * Where one takes the place of the other, steady time continues from where it was. */
 static bool present(Stream *self, moment_t *moment)
 {
   rcl_time_point_value_t now;
