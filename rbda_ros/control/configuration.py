@@ -1,6 +1,6 @@
 """Configuration of the machine: a model, settings, and kernels bound to arrays.
 
-``machine.h`` lists the fields of every `Record` made here, with their types and sizes;
+``configuration.h`` lists the fields of every `Record` made here, with their types and sizes;
 ``read_config.c`` reads them by name, and rejects what does not fit.
 """
 
