@@ -100,6 +100,13 @@ bool read_joint_state(const uint8_t *data, size_t size, size_t names_end, joint_
   return !reader.failed;
 }
 
+cdr_reader_t begin_names(const uint8_t *data, const joint_state_t *state)
+{
+  cdr_reader_t reader = cdr_begin(data, state->names_end);
+  reader.at = state->names_at + sizeof(uint32_t);
+  return reader;
+}
+
 /* Writing: a message grows from its beginning; without memory, `data` is NULL and stays it. */
 
 static void begin(template_t *made, size_t count)

@@ -54,6 +54,8 @@ typedef struct {
 } joint_state_t;
 /* `names_end` is 0 where the names must be read; else where they are known to end. */
 bool read_joint_state(const uint8_t *data, size_t size, size_t names_end, joint_state_t *state);
+/* At the first of its names. */
+cdr_reader_t begin_names(const uint8_t *data, const joint_state_t *state);
 
 /* A message that is sent again and again with other numbers. */
 typedef struct {

@@ -1,6 +1,6 @@
 """Configuration of the machine: a model, settings, and kernels bound to arrays.
 
-``machine.h`` lists the fields of every `Record` made here, with their types and sizes;
+``configuration.h`` lists the fields of every `Record` made here, with their types and sizes;
 ``read_config.c`` reads them by name, and rejects what does not fit.
 """
 
@@ -250,7 +250,7 @@ class RouteMaker:
             wanted_joints = joints
         call = self._call(joints, wanted_joints, settings)
         redundant, seeds, followers = self._redundant(measured, call.joints)
-        others = self._others(measured, call.joints, redundant)
+        settling = self._settling_joints(measured, call.joints, redundant)
         layout = robot.coordinates
         return Record(
             **key,
@@ -263,8 +263,8 @@ class RouteMaker:
             wanted_joints=indices(map(self._owner, call.acceleration_joints)),
             seeds=indices(self._place[name] for name in seeds),
             followers=indices(place for name in followers for place in layout.positions[name]),
-            settling=self._settling(others) if followers else None,
-            settling_joints=indices(self._place[name] for name in others),
+            settling=self._settling(settling) if followers else None,
+            settling_joints=indices(self._place[name] for name in settling),
             redundant=indices(self._place[name] for name in redundant),
             scales=self._scales(call.joints, redundant),
             closer=None if call.closes_itself else self._closer(call),
@@ -303,7 +303,11 @@ class RouteMaker:
         )
 
     def _redundant(self, measured: bytes, joints: Joints) -> tuple[list[str], list[str], list[str]]:
-        """Measured joints that no kernel takes; of their clusters all measured, and all others."""
+        """Joints for redundant measurements, by cluster.
+
+        These are measured joints that the kernel does not take; and of clusters with such joints,
+        those that are measured, and those that are not.
+        """
         scalar = self.robot.coordinates.scalar_positions
         known = {name for name in names_in(self.robot, measured) if name in scalar}
         redundant: list[str] = []
@@ -318,8 +322,8 @@ class RouteMaker:
                 followers += [name for name in cluster.joints if name not in known]
         return redundant, seeds, followers
 
-    def _others(self, measured: bytes, joints: Joints, redundant: Sequence[str]) -> Joints:
-        """Joints that determine the others, with as many redundant ones among them as can be."""
+    def _settling_joints(self, measured: bytes, joints: Joints, redundant: Sequence[str]) -> Joints:
+        """Joints that determine all others, as many redundant ones as possible among them."""
         if not redundant:
             return ()
         names = [name for name in names_in(self.robot, measured) if name not in joints]

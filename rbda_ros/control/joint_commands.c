@@ -113,14 +113,8 @@ static size_t send_motors(machine_t *m, const sink_t *sink, const command_route_
   double *passed = config->scratch;
   size_t limited = 0;
   if (route->has_efforts) limited = pass_gate(m, MOTOR_GATE, motors[2], moment, passed);
-  template_t *message = &config->outputs.motors[fields];
-  for (size_t k = 0; k < actuated; k++) {
-    if (fields & POSITION_FIELD) put_number(message, 0, k, motors[0][k]);
-    if (fields & VELOCITY_FIELD) put_number(message, 1, k, motors[1][k]);
-    if (fields & EFFORT_FIELD) put_number(message, 2, k, passed[k]);
-  }
-  put_stamp(message, stamp);
-  sink->emit(sink->context, MOTOR_COMMANDS, message->data, message->size);
+  const double *const sent[] = {motors[0], motors[1], passed};
+  emit_fields(sink, MOTOR_COMMANDS, &config->outputs.motors[fields], sent, stamp);
   if (fields & VELOCITY_FIELD) note_velocities(m, MOTOR_GATE, motors[1], moment);
   if (!config->settings.commands_from_joints || config->settings.command_count == 0) return limited;
   if (fields & POSITION_FIELD) send_array(m, sink, POSITION_COMMANDS, motors[0]);

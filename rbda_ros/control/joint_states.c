@@ -38,15 +38,15 @@ static void keep_joint(machine_t *m, int joint, double position, double velocity
                 longest);
 }
 
-/* Keep a message; `said` (joints) tells which joints have a position in it, and `moves` which have a
- * velocity too. Whether all of its numbers are finite. */
+/* Keep a message; the masks (joints) say which joints have a position in it, and which a velocity
+ * too. Whether all of its numbers are finite. */
 static bool keep(machine_t *m, const layout_t *layout, const joint_state_t *state, int64_t time,
-                 uint8_t *said, uint8_t *moves)
+                 uint8_t *has_position, uint8_t *has_velocity)
 {
   const bool velocities = has_all(state->velocity, layout);
   bool finite = true;
-  memset(said, 0, (size_t)m->state->joints);
-  memset(moves, 0, (size_t)m->state->joints);
+  memset(has_position, 0, (size_t)m->state->joints);
+  memset(has_velocity, 0, (size_t)m->state->joints);
   for (int k = 0; k < layout->count; k++) {
     const int joint = layout->joints[k];
     if (joint == NOWHERE) continue;
@@ -54,14 +54,14 @@ static bool keep(machine_t *m, const layout_t *layout, const joint_state_t *stat
     const double velocity = velocities ? number_at(state->velocity, (size_t)k) : NAN;
     finite = finite && isfinite(position) && (!velocities || isfinite(velocity));
     if (!isfinite(position)) {
-      /* Whoever measured it does not know it any more; of others it says nothing. */
+      /* Its driver does not know it any more; what other drivers measured stays. */
       if (m->state->source[joint] == layout->number) m->state->time[joint] = NEVER;
       continue;
     }
     keep_joint(m, joint, position, velocity, time);
     m->state->source[joint] = layout->number;
-    said[joint] = 1;
-    moves[joint] = m->state->moving[joint];
+    has_position[joint] = 1;
+    has_velocity[joint] = m->state->moving[joint];
   }
   return finite;
 }
@@ -144,20 +144,20 @@ static void find_fresh(const machine_t *m, int64_t now, bool moving, uint8_t *fr
 
 /* The route to answer by: that of the message alone, or of all that is fresh. The code says why
  * there is none; a route may come with it, by which positions can be completed. */
-static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *moves, int64_t now,
-                           bool finite, const route_t **route)
+static code_t choose_route(machine_t *m, const uint8_t *has_position, const uint8_t *has_velocity,
+                           int64_t now, bool finite, const route_t **route)
 {
   const size_t joints = (size_t)m->state->joints;
   uint8_t *fresh = m->detail.mask;
-  const route_t *alone = find_route(m, moves);
+  const route_t *alone = find_route(m, has_velocity);
   *route = alone;
   if (alone != NULL && alone->determined) {
     /* Used by itself, and never together with parts of other messages. */
     for (size_t k = 0; k < joints; k++)
-      if (said[k]) m->state->time[k] = NEVER;
+      if (has_position[k]) m->state->time[k] = NEVER;
     return ACCEPTED;
   }
-  memcpy(fresh, moves, joints);
+  memcpy(fresh, has_velocity, joints);
   if (alone == NULL) return finite ? NOT_READY : NOT_FINITE;
   find_fresh(m, now, true, fresh);
   const route_t *together = find_route(m, fresh);
@@ -166,7 +166,8 @@ static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *mov
   if (together == NULL) return finite ? NOT_READY : NOT_FINITE;
   /* Perhaps the positions alone are enough for ~/joint_states. */
   find_fresh(m, now, false, fresh);
-  const route_t *placed = find_route(m, memcmp(said, moves, joints) == 0 ? fresh : said);
+  const route_t *placed =
+      find_route(m, memcmp(has_position, has_velocity, joints) == 0 ? fresh : has_position);
   if (placed != NULL && !placed->determined) placed = find_route(m, fresh);
   *route = placed;
   if (placed == NULL) return NOT_READY;
@@ -325,7 +326,7 @@ static void settle(machine_t *m, const route_t *route)
     route->closing.guess[route->followers[k]] = route->settling.ports[2][route->followers[k]];
 }
 
-/* Where the robot is and how it moves, and nothing that should accelerate it. */
+/* Where the robot is and how fast it moves, and nothing that should accelerate it. */
 static void give_motion(machine_t *m, const route_t *route, bool moving)
 {
   const state_t *s = m->state;
@@ -474,23 +475,24 @@ static void send_completed(machine_t *m, const sink_t *sink, const route_t *rout
   if (!config->settings.complete || !sink->listened(sink->context, COMPLETED_STATES)) return;
   const model_t *model = &config->model;
   const bool efforts = has_efforts(layout, state);
-  template_t *message = &config->outputs.completed[moving + 2 * efforts];
-  size_t place = 0;
-  for (int joint = 0; joint < model->joints.count; joint++) {
-    if (model->entries[joint] == NOWHERE) continue;
-    put_number(message, 0, place, route->closing.q[model->entries[joint]]);
-    if (moving) put_number(message, 1, place, m->state->qd[model->coordinates[joint]]);
-    if (efforts) put_number(message, 2, place, 0.0);
-    config->scratch[joint] = (double)place++;
-  }
+  const size_t joints = (size_t)model->joints.count;
+  double *position = config->scratch, *velocity = position + joints, *effort = velocity + joints;
+  double *measured = effort + joints; /* efforts of all joints, also those of several coordinates */
+  memset(measured, 0, sizeof(double) * joints);
   for (int k = 0; efforts && k < layout->count; k++) {
-    const int joint = layout->joints[k];
-    const double effort = number_at(state->effort, (size_t)k);
-    if (joint != NOWHERE && model->entries[joint] != NOWHERE && isfinite(effort))
-      put_number(message, 2, (size_t)config->scratch[joint], effort);
+    const double number = number_at(state->effort, (size_t)k);
+    if (layout->joints[k] != NOWHERE && isfinite(number)) measured[layout->joints[k]] = number;
   }
-  put_stamp(message, state->stamp);
-  sink->emit(sink->context, COMPLETED_STATES, message->data, message->size);
+  size_t place = 0;
+  for (size_t joint = 0; joint < joints; joint++) {
+    if (model->entries[joint] == NOWHERE) continue;
+    position[place] = route->closing.q[model->entries[joint]];
+    if (moving) velocity[place] = m->state->qd[model->coordinates[joint]];
+    effort[place++] = measured[joint];
+  }
+  const double *const fields[] = {position, velocity, effort};
+  emit_fields(sink, COMPLETED_STATES, &config->outputs.completed[moving + 2 * efforts], fields,
+              state->stamp);
 }
 
 /* Publish where the joints are although no effort can be computed. */
@@ -549,11 +551,11 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   if (settings->joint_state_timeout != 0 && time < layout->time) return OUT_OF_ORDER;
   note_time(&s->state_layouts, layout, time);
 
-  uint8_t *said = (uint8_t *)(config->scratch), *moves = said + s->joints;
-  const bool finite = keep(m, layout, &state, time, said, moves);
+  uint8_t *has_position = (uint8_t *)(config->scratch), *has_velocity = has_position + s->joints;
+  const bool finite = keep(m, layout, &state, time, has_position, has_velocity);
   keep_efforts(m, layout, &state, time);
   const route_t *route;
-  code = choose_route(m, said, moves, moment.now, finite, &route);
+  code = choose_route(m, has_position, has_velocity, moment.now, finite, &route);
   if (code != ACCEPTED) {
     if (route != NULL && route->determined && code == NO_VELOCITY) {
       const double value = m->detail.value;
@@ -571,7 +573,8 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   }
   keep_answer(m, route, time);
   const size_t limited = pass_gate(m, FEEDFORWARD_GATE, route->efforts, moment, config->scratch);
-  emit_efforts(sink, FEEDFORWARD, &config->outputs.feedforward, config->scratch, state.stamp);
+  const double *const fields[] = {NULL, NULL, config->scratch};
+  emit_fields(sink, FEEDFORWARD, &config->outputs.feedforward, fields, state.stamp);
   send_effort_array(m, sink, false, route->efforts, moment);
   const bool listened = settings->complete && sink->listened(sink->context, COMPLETED_STATES);
   const bool damping = settings->on_stale == STALE_DAMPING;

@@ -160,10 +160,12 @@ void send_array(machine_t *m, const sink_t *sink, int topic, const double *value
   sink->emit(sink->context, topic, array->data, array->size);
 }
 
-void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,
-                  int64_t stamp)
+void emit_fields(const sink_t *sink, int topic, template_t *message, const double *const *fields,
+                 int64_t stamp)
 {
-  for (size_t k = 0; k < message->count; k++) put_number(message, 2, k, efforts[k]);
+  for (int f = 0; f < 3; f++)
+    if (message->fields[f] != 0)
+      memcpy(message->data + message->fields[f], fields[f], sizeof(double) * message->count);
   put_stamp(message, stamp);
   sink->emit(sink->context, topic, message->data, message->size);
 }
@@ -188,17 +190,20 @@ void send_effort_array(machine_t *m, const sink_t *sink, bool from_joints, const
   send_array(m, sink, EFFORT_COMMANDS, out);
 }
 
-/* Publish efforts (actuated) that answer no input. */
-static void send_unasked(machine_t *m, const sink_t *sink, int gate, const double *efforts,
-                         moment_t moment)
+/* Publish fields on the topics of a gate, although no input asks for it; each has the same numbers
+ * (actuated). */
+static void send_unasked(machine_t *m, const sink_t *sink, int gate, int fields,
+                         const double *numbers, moment_t moment)
 {
   outputs_t *outputs = &m->config->outputs;
-  if (gate == FEEDFORWARD_GATE)
-    emit_efforts(sink, FEEDFORWARD, &outputs->feedforward, efforts, moment.now);
-  else if (gate == MOTOR_GATE)
-    emit_efforts(sink, MOTOR_COMMANDS, &outputs->motors[EFFORT_FIELD], efforts, moment.now);
-  else if (m->config->settings.command_count > 0)
-    send_array(m, sink, EFFORT_COMMANDS, efforts);
+  const double *const each[] = {numbers, numbers, numbers};
+  if (gate == FEEDFORWARD_GATE && fields & EFFORT_FIELD)
+    emit_fields(sink, FEEDFORWARD, &outputs->feedforward, each, moment.now);
+  if (gate == MOTOR_GATE && fields != 0)
+    emit_fields(sink, MOTOR_COMMANDS, &outputs->motors[fields], each, moment.now);
+  if (gate != ARRAY_GATE || m->config->settings.command_count == 0) return;
+  if (fields & VELOCITY_FIELD) send_array(m, sink, VELOCITY_COMMANDS, numbers);
+  if (fields & EFFORT_FIELD) send_array(m, sink, EFFORT_COMMANDS, numbers);
 }
 
 void note_velocities(machine_t *m, int gate, const double *velocities, moment_t moment)
@@ -220,24 +225,13 @@ static int standing_fields(const machine_t *m, int gate)
 static void end_fields(machine_t *m, const sink_t *sink, int gate, int fields, moment_t moment)
 {
   double *zeros = m->config->scratch;
-  const size_t actuated = (size_t)m->config->model.actuated;
-  memset(zeros, 0, sizeof(double) * actuated);
+  memset(zeros, 0, sizeof(double) * (size_t)m->config->model.actuated);
   if (fields & EFFORT_FIELD) {
     gate_end(&m->state->gates[gate], moment.steady);
     m->state->hold_began[gate] = NEVER;
   }
   if (fields & VELOCITY_FIELD) m->state->velocities[gate].standing = false;
-  if (gate == FEEDFORWARD_GATE && fields & EFFORT_FIELD) send_unasked(m, sink, gate, zeros, moment);
-  if (gate == MOTOR_GATE && fields != 0) {
-    template_t *message = &m->config->outputs.motors[fields];
-    for (size_t k = 0; fields & VELOCITY_FIELD && k < actuated; k++) put_number(message, 1, k, 0.0);
-    for (size_t k = 0; fields & EFFORT_FIELD && k < actuated; k++) put_number(message, 2, k, 0.0);
-    put_stamp(message, moment.now);
-    sink->emit(sink->context, MOTOR_COMMANDS, message->data, message->size);
-  }
-  if (gate != ARRAY_GATE || m->config->settings.command_count == 0) return;
-  if (fields & VELOCITY_FIELD) send_array(m, sink, VELOCITY_COMMANDS, zeros);
-  if (fields & EFFORT_FIELD) send_array(m, sink, EFFORT_COMMANDS, zeros);
+  send_unasked(m, sink, gate, fields, zeros, moment);
 }
 
 /* Configurations. */
@@ -405,7 +399,7 @@ static bool hold_topic(machine_t *m, const sink_t *sink, int gate, moment_t mome
   if (standing_efforts(m, out) == NULL) return false;
   if (*began == NEVER) *began = moment.steady;
   if (gate_hold(&m->state->gates[gate], &settings->gate, moment.steady, out))
-    send_unasked(m, sink, gate, out, moment);
+    send_unasked(m, sink, gate, EFFORT_FIELD, out, moment);
   return true;
 }
 

@@ -210,9 +210,10 @@ static PyObject *Machine_feed(Machine *self, PyObject *args, PyObject *kwargs)
   const sink_t sink = {&collected, collect, is_listened};
   bool asks;
   const moment_t moment = {now, steady};
-  Py_BEGIN_ALLOW_THREADS asks =
-      locked_feed(&self->machine, &sink, topic, data.buf, (size_t)data.len, moment);
-  Py_END_ALLOW_THREADS PyBuffer_Release(&data);
+  LOCKED(self)
+  asks = machine_feed(&self->machine, &sink, topic, data.buf, (size_t)data.len, moment);
+  UNLOCKED(self)
+  PyBuffer_Release(&data);
   PyObject *list = list_of(&collected);
   return list == NULL ? NULL : Py_BuildValue("NN", list, PyBool_FromLong(asks));
 }
@@ -441,8 +442,7 @@ static PyObject *read_message(PyObject *Py_UNUSED(module), PyObject *args)
     PyErr_SetString(PyExc_ValueError, "the bytes are no JointState in plain CDR");
   } else {
     PyObject *names = PyList_New(0);
-    cdr_reader_t reader = cdr_begin(data.buf, state.names_end);
-    reader.at = state.names_at + sizeof(uint32_t);
+    cdr_reader_t reader = begin_names(data.buf, &state);
     for (uint32_t k = 0; names != NULL && k < state.name_count; k++) {
       const text_t text = cdr_text(&reader);
       PyObject *name = PyUnicode_DecodeUTF8(text.at, (Py_ssize_t)text.size, "replace");

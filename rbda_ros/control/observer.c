@@ -78,13 +78,10 @@ static void send_wrench(machine_t *m, const sink_t *sink, int64_t stamp)
   link[3] += p[1] * link[2] - p[2] * link[1];
   link[4] += p[2] * link[0] - p[0] * link[2];
   link[5] += p[0] * link[1] - p[1] * link[0];
-  template_t *message = &m->config->outputs.wrench;
-  for (size_t k = 0; k < 6; k++) {
+  for (int k = 0; k < 6; k++)
     if (!isfinite(link[k])) return;
-    put_number(message, 0, k, link[k]);
-  }
-  put_stamp(message, stamp);
-  sink->emit(sink->context, ESTIMATED_WRENCH, message->data, message->size);
+  const double *const fields[] = {link, NULL, NULL};
+  emit_fields(sink, ESTIMATED_WRENCH, &m->config->outputs.wrench, fields, stamp);
 }
 
 code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const joint_state_t *state,
@@ -122,14 +119,11 @@ code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const j
     if (!isfinite(drive[k]) || !isfinite(p[k])) return NOT_FINITE;
   }
   advance(m, p, drive, time);
-  template_t *message = &m->config->outputs.external;
   s->largest_external = 0.0;
-  for (size_t k = (size_t)s->base_nv; k < ny; k++) {
+  for (size_t k = (size_t)s->base_nv; k < ny; k++)
     s->largest_external = fmax(s->largest_external, fabs(s->external[k]));
-    put_number(message, 2, k - (size_t)s->base_nv, s->external[k]);
-  }
-  put_stamp(message, state->stamp);
-  sink->emit(sink->context, EXTERNAL_EFFORT, message->data, message->size);
+  const double *const fields[] = {NULL, NULL, s->external + s->base_nv};
+  emit_fields(sink, EXTERNAL_EFFORT, &m->config->outputs.external, fields, state->stamp);
   if (observer->wrench) send_wrench(m, sink, state->stamp);
   return ACCEPTED;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lists of machine.h for Python. */
+/* Lists of configuration.h for Python. */
 
 #define NAME(name) #name,
 #define TEXT(name, text) text,
@@ -245,7 +245,7 @@ static bool read_part(PyObject *of, const char *name, config_t *config, bool opt
   return found != NULL && ((optional && found == Py_None) || read(found, config));
 }
 
-/* Records: the lists of machine.h, as statements that read a field `of` an object into `record`. */
+/* Records: the lists of configuration.h, as statements that read a field `of` an object into `record`. */
 
 #define GET(value)                                                                                 \
   _Generic((value), int: get_count, int64_t: get_integer, double: get_number, bool: get_flag)
@@ -545,7 +545,7 @@ config_t *read_config(PyObject *of)
   if (good) {
     const model_t *model = &config->model;
     const size_t joints = (size_t)model->joints.count, nq = (size_t)model->nq;
-    /* Masks and places of joints, efforts of two topics, closing, and a Jacobian. */
+    /* Four numbers for each joint, efforts of two topics, closing, and a Jacobian. */
     const size_t scratch = 4 * joints + 2 * (size_t)model->actuated + 2 * nq + (size_t)model->nv
                            + 8 * (size_t)model->ny + 64;
     config->scratch = keep(config, sizeof(double) * scratch);

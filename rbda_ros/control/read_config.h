@@ -7,7 +7,7 @@
 
 #include "machine.h"
 
-/* Give a module of Python the lists of machine.h, and constants. */
+/* Give a module of Python the lists of configuration.h, and constants. */
 bool add_lists(PyObject *module);
 /* NULL with an exception. It holds a reference to the object, whose arrays it works on. */
 config_t *read_config(PyObject *configuration);

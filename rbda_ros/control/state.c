@@ -215,8 +215,7 @@ static layout_t *new_layout(const name_table_t *joints, const uint8_t *data,
     return NULL;
   }
   memcpy(layout->pattern, data + FRAME_ID_AT, layout->pattern_size);
-  cdr_reader_t reader = cdr_begin(data, state->names_end);
-  reader.at = state->names_at + sizeof(uint32_t);
+  cdr_reader_t reader = begin_names(data, state);
   layout->encoding = data[1];
   layout->count = (int)count;
   layout->own = layout->joints + count;

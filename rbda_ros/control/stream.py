@@ -137,7 +137,7 @@ class LastState(NamedTuple):
 
 @dataclass
 class Prepared:
-    """What was made for a robot: routes, by joints and by the settings that they depend on."""
+    """Routes that were made for a robot, by joints and by the settings that they depend on."""
 
     maker: RouteMaker
     routes: OrderedDict[RouteKey, Record] = field(default_factory=OrderedDict)
@@ -414,7 +414,7 @@ def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) 
 
 
 def _command_kernels(settings: Settings) -> tuple[bool, ...]:
-    """What the kernels of commands depend on, beside the joints."""
+    """Settings that kernels of commands depend on."""
     return (
         bool(joint_gains("stiffness", settings.stiffness)),
         bool(joint_gains("damping", settings.damping)),

@@ -1,4 +1,4 @@
-"""Topics of the stream, with the numbers that the machine gives them in ``machine.h``."""
+"""Topics of the stream, with the numbers that the machine gives them in ``configuration.h``."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ enum { MAX_ARRIVALS = 4096 };
 /* Simulated time comes as messages, too, in the order of arrival with all others: whoever publishes
  * a time and then a state means the state to be of that time. */
 enum { CLOCK = INPUT_TOPICS, ALL_INPUTS };
-enum { PERHAPS = ALL_INPUTS }; /* added to the topic of an arrival that nobody told */
+enum { PERHAPS = ALL_INPUTS }; /* added to the topic of an arrival that was not announced */
 /* How often inputs are looked after while time is simulated: it can stop and start again [ns]. */
 static const int64_t SIMULATED_PERIOD = 10000000;
 
@@ -118,8 +118,8 @@ static bool is_simulated(Stream *self)
   return simulated;
 }
 
-/* Limits and time-outs follow the steady clock; simulated motors live in simulated time, once somebody
- * has told it. Where one takes the place of the other, steady time goes on from where it was. */
+/* Limits and time-outs follow the steady clock, or simulated time from the first message about it on.
+ * Where one takes the place of the other, steady time continues from where it was. */
 static bool present(Stream *self, moment_t *moment)
 {
   rcl_time_point_value_t now;
@@ -282,17 +282,19 @@ static void close_inputs(Stream *self)
   for (int k = 0; k < ALL_INPUTS; k++) close_input(self, &self->inputs[k]);
 }
 
-static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, PyObject *reliable,
-                        size_t depth)
+/* Open each (topic, type, reliable). */
+static bool open_inputs(Stream *self, PyObject *inputs, size_t depth)
 {
   for (int k = 0; k < ALL_INPUTS; k++) {
-    const char *topic = PyUnicode_AsUTF8(PyTuple_GET_ITEM(topics, k));
-    PyObject *capsule = PyTuple_GET_ITEM(types, k);
+    const char *topic;
+    PyObject *capsule;
+    int reliable;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(inputs, k), "sOp", &topic, &capsule, &reliable))
+      return false;
     const rosidl_message_type_support_t *type =
-        topic == NULL ? NULL : PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+        PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     if (type == NULL) return false;
-    const bool resent = PyObject_IsTrue(PyTuple_GET_ITEM(reliable, k)) == 1;
-    if (!open_input(self, &self->inputs[k], type, topic, depth, resent)) {
+    if (!open_input(self, &self->inputs[k], type, topic, depth, reliable)) {
       PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic,
                    rcl_get_error_string().str);
       rcl_reset_error();
@@ -337,23 +339,20 @@ static void init_locks(Stream *self)
 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"node",     "clock", "machine", "topics", "types",
-                          "reliable", "depth", "wake",    NULL};
+  static char *names[] = {"node", "clock", "machine", "inputs", "depth", "wake", NULL};
   unsigned long long node, clock;
-  PyObject *machine, *topics, *types, *reliable, *wake;
+  PyObject *machine, *inputs, *wake;
   Py_ssize_t depth;
   if (self->ready) {
     PyErr_SetString(PyExc_RuntimeError, "it is open already");
     return -1;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!O!O!nO", names, &node, &clock, &machine,
-                                   &PyTuple_Type, &topics, &PyTuple_Type, &types, &PyTuple_Type,
-                                   &reliable, &depth, &wake))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!nO", names, &node, &clock, &machine,
+                                   &PyTuple_Type, &inputs, &depth, &wake))
     return -1;
-  if (PyTuple_GET_SIZE(topics) != ALL_INPUTS || PyTuple_GET_SIZE(types) != ALL_INPUTS
-      || PyTuple_GET_SIZE(reliable) != ALL_INPUTS) {
+  if (PyTuple_GET_SIZE(inputs) != ALL_INPUTS) {
     PyErr_SetString(PyExc_ValueError,
-                    "give one topic, type and reliability for each input, and for the clock");
+                    "give (topic, type, reliable) for each input, and for the clock");
     return -1;
   }
   PyObject *api = PyObject_GetAttrString(machine, "api");
@@ -377,7 +376,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   init_locks(self);
   self->depth = (size_t)depth;
   self->ready = true;
-  self->open = open_inputs(self, topics, types, reliable, (size_t)depth) && start_thread(self);
+  self->open = open_inputs(self, inputs, (size_t)depth) && start_thread(self);
   if (!self->open) close_inputs(self);
   return self->open ? 0 : -1;
 }

@@ -8,9 +8,7 @@ class RclStream:
         node: int,
         clock: int,
         machine: Any,
-        topics: tuple[str, ...],
-        types: tuple[Any, ...],
-        reliable: tuple[bool, ...],
+        inputs: tuple[tuple[str, Any, bool], ...],
         depth: int,
         wake: Callable[[], Any],
     ) -> None: ...

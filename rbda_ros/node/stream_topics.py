@@ -195,9 +195,14 @@ class Topics:
                 node=node.handle.pointer,
                 clock=node.get_clock().handle.pointer,
                 machine=self.stream.machine,
-                topics=tuple(node.resolve_topic_name(topic) for topic, _ in inputs),
-                types=tuple(type(kind)._TYPE_SUPPORT for _, kind in inputs),
-                reliable=tuple(topic in COMMANDS and resent for topic, _ in inputs),
+                inputs=tuple(
+                    (
+                        node.resolve_topic_name(topic),
+                        type(kind)._TYPE_SUPPORT,
+                        resent and topic in COMMANDS,
+                    )
+                    for topic, kind in inputs
+                ),
                 depth=NEWEST.depth,
                 wake=self._timer.reset,
             )
