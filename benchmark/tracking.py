@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from benchmark.performance_page import write_block
 from rbda_ros import Robot, Simulator, load_robot
@@ -144,25 +143,24 @@ def node_efforts(robot: Robot, files: tuple[Path, Path]) -> Iterator[NodeEfforts
     """A node in a process of its own, and the topics to it."""
     import rclpy
 
-    from rbda_ros.demo.run import program
+    from rbda_ros.demo.run import node_program
 
     values = {
         "robot_description": files[0].read_text(),
         "loop_constraints": str(files[1]),
         "acceleration_source": "reference",
     }
-    with tempfile.TemporaryDirectory(prefix="rbda_ros_tracking_") as folder:
-        parameters = Path(folder) / "parameters.yaml"
-        parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
-        command = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
-        with program(Path(folder) / "node.log", *command):
-            rclpy.init()
-            efforts = NodeEfforts(robot)
-            try:
-                yield efforts
-            finally:
-                efforts.close()
-                rclpy.try_shutdown()
+    with (
+        tempfile.TemporaryDirectory(prefix="rbda_ros_tracking_") as folder,
+        node_program(Path(folder), values),
+    ):
+        rclpy.init()
+        efforts = NodeEfforts(robot)
+        try:
+            yield efforts
+        finally:
+            efforts.close()
+            rclpy.try_shutdown()
 
 
 def compare(name: str, seconds: float = SECONDS) -> tuple[float, float]:

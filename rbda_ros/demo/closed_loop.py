@@ -10,7 +10,6 @@ nothing of clusters, and none of our code computes its motion.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -26,12 +25,12 @@ from lxml import etree
 from rbda_ros import MomentumObserver, Robot, load_robot
 from rbda_ros.demo.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
 from rbda_ros.demo.resources import share_file
-from rbda_ros.description.model import Coupling, CutJoint, Inertia, RobotDescription
+from rbda_ros.exports import write_mjcf
 from rbda_ros.spatial import Array
 
 TIMESTEP = 1e-4
 """Of the simulation [s]: stiff constraints need a short one."""
-STIFF: dict[str, Any] = {"solref": f"{2 * TIMESTEP:g} 1", "solimp": "0.9999 0.9999 0.001"}
+STIFF = {"solref": f"{2 * TIMESTEP:g} 1", "solimp": "0.9999 0.9999 0.001"}
 """Equality constraints as stiff as MuJoCo lets them be at this step."""
 
 
@@ -94,94 +93,15 @@ class MujocoLeg:
 
 
 def mjcf(robot: Robot) -> str:
-    """The robot as an MJCF model; its joints must be revolute, its cuts revolute or spherical."""
-    description = robot.description
-    root = etree.Element("mujoco", model=robot.name)
-    etree.SubElement(root, "compiler", angle="radian", eulerseq="XYZ")
-    gravity = " ".join(f"{g:g}" for g in robot.gravity)
-    etree.SubElement(
-        root, "option", timestep=f"{TIMESTEP:g}", gravity=gravity, integrator="implicitfast"
-    )
-    _add_bodies(etree.SubElement(root, "worldbody"), description)
-    equality = etree.SubElement(root, "equality")
-    for constraint in description.constraints:
-        if isinstance(constraint, Coupling):
-            _add_gear(equality, constraint)
-        elif isinstance(constraint, CutJoint):
-            at = constraint.predecessor
-            etree.SubElement(
-                equality,
-                "connect",
-                body1=at.link,
-                body2=constraint.successor.link,
-                anchor=_text(at.origin.xyz),
-                **STIFF,
-            )
-    actuator = etree.SubElement(root, "actuator")
-    for name in robot.actuated_joint_names:
-        etree.SubElement(actuator, "motor", name=name, joint=name, gear="1")
+    """The MJCF that `rbda_ros convert` writes of a robot, with a short timestep and stiff loops."""
+    root = etree.fromstring(write_mjcf(robot, balance_inertia=True).text)
+    for option in root.iter("option"):
+        option.set("timestep", f"{TIMESTEP:g}")
+        option.set("integrator", "implicitfast")
+    for constraint in root.iterfind("equality/*"):
+        for name, value in STIFF.items():
+            constraint.set(name, value)
     return etree.tostring(root, encoding="unicode")
-
-
-def _add_bodies(world: Any, description: RobotDescription) -> None:
-    """Links as bodies, each inside the one that its joint is on."""
-    inertias = {link.name: link.inertia for link in description.links}
-    bodies = {description.root: world}
-    waiting = list(description.joints)
-    while waiting:
-        joint = next(each for each in waiting if each.parent in bodies)
-        waiting.remove(joint)
-        body = etree.SubElement(
-            bodies[joint.parent],
-            "body",
-            name=joint.child,
-            pos=_text(joint.origin.xyz),
-            euler=_text(joint.origin.rpy),
-        )
-        bodies[joint.child] = body
-        if joint.type in ("revolute", "continuous"):
-            etree.SubElement(
-                body,
-                "joint",
-                name=joint.name,
-                axis=_text(joint.axis),
-                damping=f"{joint.damping:.17g}",
-                frictionloss=f"{joint.friction:.17g}",
-            )
-        if (inertia := inertias[joint.child]) is not None:
-            _add_inertial(body, inertia)
-
-
-def _add_gear(equality: Any, gear: Coupling) -> None:
-    """``a x + b z = offset`` as ``x = offset / a - b / a z``."""
-    (first, a), (second, b) = gear.terms.items()
-    coefficients = f"{gear.offset / a:.17g} {-b / a:.17g} 0 0 0"
-    etree.SubElement(equality, "joint", joint1=first, joint2=second, polycoef=coefficients, **STIFF)
-
-
-def _add_inertial(body: Any, inertia: Inertia) -> None:
-    from scipy.spatial.transform import Rotation
-
-    R = Rotation.from_euler("xyz", inertia.origin.rpy).as_matrix()
-    i = inertia
-    about = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
-    turned = R @ about @ R.T
-    moments, axes = np.linalg.eigh(turned)
-    # A rotor that only spins is a thin disc here: MuJoCo wants what a body can be.
-    moments[:2] = np.maximum(moments[:2], 0.5001 * moments[2] if moments[1] <= 0.0 else 0.0)
-    turned = axes @ np.diag(moments) @ axes.T
-    numbers = [turned[0, 0], turned[1, 1], turned[2, 2], turned[0, 1], turned[0, 2], turned[1, 2]]
-    etree.SubElement(
-        body,
-        "inertial",
-        pos=_text(inertia.origin.xyz),
-        mass=f"{max(inertia.mass, 1e-6):.17g}",
-        fullinertia=_text(numbers),
-    )
-
-
-def _text(numbers: Any) -> str:
-    return " ".join(f"{x:.17g}" for x in numbers)
 
 
 PERIOD = 1e-3  # [s] of the control loop
@@ -347,29 +267,27 @@ def track_with_node(seconds: float = SECONDS) -> Tracking:
     """Track with the exact model, computed by a node in its own process."""
     import rclpy
 
-    from rbda_ros.demo.run import program
+    from rbda_ros.demo.run import node_program, use_own_domain
 
     joints = ("hip_abduction", "hip_flexion", "knee", "ankle")
     values = {
-        "robot_description": share_file(DEMO_ROBOT).read_text(),
-        "loop_constraints": str(share_file(DEMO_LOOPS)),
         "acceleration_source": "reference",
         "add_feedforward": True,
         "stiffness": yaml.safe_dump(dict(zip(joints, STIFFNESS.tolist(), strict=True))),
         "damping": yaml.safe_dump(dict(zip(joints, DAMPING.tolist(), strict=True))),
     }
-    with tempfile.TemporaryDirectory(prefix="rbda_ros_mujoco_") as folder:
-        parameters = Path(folder) / "parameters.yaml"
-        parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
-        command = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
-        with program(Path(folder) / "node.log", *command):
-            rclpy.init()
-            controller = NodeController()
-            try:
-                return track("exact, by the node", controller, seconds)
-            finally:
-                controller.close()
-                rclpy.try_shutdown()
+    use_own_domain()
+    with (
+        tempfile.TemporaryDirectory(prefix="rbda_ros_mujoco_") as folder,
+        node_program(Path(folder), values),
+    ):
+        rclpy.init()
+        controller = NodeController()
+        try:
+            return track("exact, by the node", controller, seconds)
+        finally:
+            controller.close()
+            rclpy.try_shutdown()
 
 
 def run(picture: str | None = None, seconds: float = SECONDS) -> int:
@@ -379,8 +297,6 @@ def run(picture: str | None = None, seconds: float = SECONDS) -> int:
     except ModuleNotFoundError:
         print("rbda_ros demo: MuJoCo is missing; pip install mujoco", file=sys.stderr)
         return 1
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     seconds = max(seconds, SETTLED + 0.5)
     results = [
         track_with_node(seconds),

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,10 @@ _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 WINDOW = 1000  # efforts that rate and latency are taken over
 LINE = 1.0  # [s] between two lines where there is no terminal
+
+
+Program = tuple[subprocess.Popen[bytes], Path]
+"""A process, and the file of its log."""
 
 
 class DemoError(Exception):
@@ -106,23 +110,14 @@ class Monitor(Node):
 
 def run(seconds: float | None = None, once: bool = False) -> int:
     """Show the demo until Ctrl-C, for some seconds, or until all was shown once."""
-    # A domain of its own, on this machine only: the demo must not stir a robot in the lab.
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    use_own_domain()
     stop = threading.Event()
     StopSignals().then(stop.set)
     try:
         with tempfile.TemporaryDirectory(prefix="rbda_ros_demo_") as folder:
             logs = Path(folder)
-            parameters = logs / "parameters.yaml"
-            values = {
-                "robot_description": share_file(DEMO_ROBOT).read_text(),
-                "loop_constraints": str(share_file(DEMO_LOOPS)),
-            }
-            parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
-            node = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
             with (
-                program(logs / "node.log", *node) as serving,
+                node_program(logs) as serving,
                 program(logs / "source.log", "rbda_ros.demo.joint_state_source") as moving,
                 _monitor() as (monitor, executor),
             ):
@@ -136,7 +131,7 @@ def run(seconds: float | None = None, once: bool = False) -> int:
 def _show(
     monitor: Monitor,
     executor: Any,
-    programs: dict[str, tuple[subprocess.Popen[bytes], Path]],
+    programs: dict[str, Program],
     seconds: float | None,
     once: bool,
     stop: threading.Event,
@@ -178,8 +173,34 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
+def use_own_domain() -> None:
+    """Use a ROS domain of this process, on this machine: the demo must not stir a robot nearby."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+
+
+def node_program(
+    folder: Path, parameters: Mapping[str, Any] | None = None
+) -> AbstractContextManager[Program]:
+    """Run the node, on the demo leg unless told otherwise, as a process that ends with this one.
+
+    Args:
+        folder: where its parameters and its log are written.
+        parameters: of the node, beside or in place of the description of the leg.
+    """
+    values = {
+        "robot_description": share_file(DEMO_ROBOT).read_text(),
+        "loop_constraints": str(share_file(DEMO_LOOPS)),
+        **(parameters or {}),
+    }
+    file = folder / "parameters.yaml"
+    file.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+    node = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(file)]
+    return program(folder / "node.log", *node)
+
+
 @contextmanager
-def program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def program(log: Path, *command: str) -> Iterator[Program]:
     """Run a module of this package as a process that ends with this one."""
     # In its own session, Ctrl-C reaches it only through us, once.
     with log.open("wb") as output:
