@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rbda_ros import Actuation, Robot
-from rbda_ros.cli.robot_arguments import add_robot_arguments, load
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load, positions, reports_errors
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.spatial import Array
 
@@ -57,18 +57,15 @@ def add_parser(commands: Any) -> None:
     )
 
 
+@reports_errors("actuation")
 def run(arguments: argparse.Namespace) -> int:
     """Compute, write and draw; the exit code."""
-    try:
-        robot = load(arguments)
-        axes = dict(_axis(text) for text in arguments.grid)
-        fixed = dict(_position(text) for text in arguments.at)
-        names, poses, found = grid(robot, axes, fixed, arguments.joints)
-        if arguments.picture and len(axes) != 2:
-            raise InputError(f"--picture: a grid of {len(axes)} joints; give two")
-    except (ModelError, InputError, OSError) as error:
-        print(f"rbda_ros actuation: {error}", file=sys.stderr)
-        return 1
+    robot = load(arguments)
+    axes = dict(_axis(text) for text in arguments.grid)
+    fixed = positions("--at", arguments.at, "write JOINT=POSITION, e.g. knee=0.9")
+    names, poses, found = grid(robot, axes, fixed, arguments.joints)
+    if arguments.picture and len(axes) != 2:
+        raise InputError(f"--picture: a grid of {len(axes)} joints; give two")
     if arguments.output and arguments.output.endswith(".npz"):
         columns: dict[str, Any] = {"grid_joints": list(names), "poses": poses, **found}
         np.savez_compressed(arguments.output, **columns)
@@ -219,14 +216,3 @@ def _axis(text: str) -> tuple[str, Array]:
     if not name or not values.size or not np.isfinite(values).all():
         raise InputError(f"--grid {text}: write JOINT=FROM:TO:COUNT, e.g. ankle=-0.5:0.5:21")
     return name, values
-
-
-def _position(text: str) -> tuple[str, float]:
-    name, _, rest = text.rpartition("=")
-    try:
-        value = float(rest)
-    except ValueError:
-        value = np.nan
-    if not name or not np.isfinite(value):
-        raise InputError(f"--at {text}: write JOINT=POSITION, e.g. knee=0.9")
-    return name, value

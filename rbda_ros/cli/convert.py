@@ -10,10 +10,11 @@ from typing import Any
 
 from lxml import etree
 
-from rbda_ros.cli.robot_arguments import load
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.description import read_description
+from rbda_ros.description.model import RobotDescription
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import add_xacro_argument, urdf_text
+from rbda_ros.description.source import urdf_text
 from rbda_ros.description.visuals import mjcf_visuals, sdf_visuals
 from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
@@ -31,9 +32,7 @@ def add_parser(subparsers: Any) -> None:
         description="Write a robot as a URDF and a loop file, or as MJCF for MuJoCo with its "
         "loops as equality constraints. The dynamics are the same.",
     )
-    parser.add_argument("robot", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file")
-    add_xacro_argument(parser)
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    add_robot_arguments(parser, floating_base=False)
     parser.add_argument(
         "-o",
         "--output",
@@ -86,13 +85,10 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    loops = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
     try:
         given = dict(args.xacro or ())
         description = read_description(args.robot, args.loops, xacro_arguments=given)
-        drawn = _drawn(args.robot, given)
-        args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
-        loops.write_text(write_loop_file(description), encoding="utf-8")
+        loops = _write_urdf(args, description)
     except (ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -102,6 +98,15 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.output}: {links}, {counted(len(description.joints), 'joint')}")
     print(f"{loops}: {counted(len(description.constraints), 'constraint')}")
     return 0
+
+
+def _write_urdf(args: argparse.Namespace, description: RobotDescription) -> Path:
+    """Write a URDF, with the visuals of the robot's file, and a loop file; its path."""
+    loops: Path = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
+    drawn = _drawn(args.robot, dict(args.xacro or ()))
+    args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
+    loops.write_text(write_loop_file(description), encoding="utf-8")
+    return loops
 
 
 def _write_serial(args: argparse.Namespace) -> int:
@@ -123,10 +128,7 @@ def _write_serial(args: argparse.Namespace) -> int:
             notes += export.notes
             args.output.write_text(export.text, encoding="utf-8")
         else:
-            loops = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
-            drawn = _drawn(args.robot, dict(args.xacro or ()))
-            args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
-            loops.write_text(write_loop_file(description), encoding="utf-8")
+            _write_urdf(args, description)
         np.savez(table, allow_pickle=False, **serial.table)
     except (ModelError, OSError) as error:
         print(error, file=sys.stderr)

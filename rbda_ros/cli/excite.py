@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
 from pathlib import Path
 from typing import Any
 
-from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
-from rbda_ros.control.settings import ParameterError, joint_gains
-from rbda_ros.errors import InputError, ModelError
+import numpy as np
+
+from rbda_ros.cli.label import add_model_arguments, given_model, read_settings
+from rbda_ros.cli.robot_arguments import names, reports_errors
+from rbda_ros.control.settings import joint_gains
 
 
 def add_parser(subparsers: Any) -> None:
@@ -37,30 +38,23 @@ def add_parser(subparsers: Any) -> None:
     )
 
 
+@reports_errors("excite")
 def run(args: argparse.Namespace) -> int:
     """Search, and write the motion; returns the exit code."""
     from rbda_ros.recordings.excitation import excite
 
-    try:
-        settings = read_settings(args.params)
-        robot = read_model(args.robot, args.loops, dict(args.xacro or ())).load(settings)
-        what = [part.strip() for part in args.what.split(",") if part.strip()]
-        found = excite(
-            robot, what, seconds=args.seconds, rate=args.rate, tries=args.tries,
-            effort_limits=joint_gains("effort_limits", settings.effort_limits),
-        )  # fmt: skip
-        with args.output.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            kinds = ("position", "velocity", "acceleration")
-            writer.writerow(
-                ["time", *(f"{kind}.{name}" for kind in kinds for name in found.joints)]
-            )
-            rows = zip(found.times, found.position, found.velocity, found.acceleration, strict=True)
-            for time, *numbers in rows:
-                writer.writerow([time, *(x for part in numbers for x in part.tolist())])
-    except (InputError, ModelError, ParameterError, OSError) as error:
-        print(f"rbda_ros excite: {error}", file=sys.stderr)
-        return 1
+    settings = read_settings(args.params)
+    found = excite(
+        given_model(args).load(settings), names(args.what),
+        seconds=args.seconds, rate=args.rate, tries=args.tries,
+        effort_limits=joint_gains("effort_limits", settings.effort_limits),
+    )  # fmt: skip
+    with args.output.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        kinds = ("position", "velocity", "acceleration")
+        writer.writerow(["time", *(f"{kind}.{name}" for kind in kinds for name in found.joints)])
+        rows = np.column_stack([found.times, found.position, found.velocity, found.acceleration])
+        writer.writerows(rows.tolist())
     print(f"{args.output}: {len(found.times)} states of {', '.join(found.joints)}")
     print(f"determines {len(found.told)} parameters: {', '.join(found.told) or 'none'}")
     if found.untold:

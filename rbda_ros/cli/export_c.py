@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rbda_ros.cli.robot_arguments import add_robot_arguments, load
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load, names, reports_errors
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -78,29 +77,24 @@ class _Help(argparse.Action):
         parser.exit()
 
 
+@reports_errors("export-c", exit_code=2)
 def run(args: argparse.Namespace) -> int:
     """Write the files; returns the exit code."""
-    from rbda_ros.errors import InputError, ModelError
     from rbda_ros.exports import export_robot
-    from rbda_ros.kernels.program import UnsupportedOperationError
 
-    try:
-        robot = load(args)
-        report = export_robot(
-            robot,
-            Path(args.output),
-            name=args.name,
-            functions=_names(args.functions),
-            measured=_names(args.measured) if args.measured else None,
-            joints=_names(args.joints) if args.joints else None,
-            terms=_names(args.terms),
-            frames=_names(args.frames),
-            payload=args.payload,
-            float32=args.float32,
-        )
-    except (InputError, ModelError, OSError, UnsupportedOperationError) as error:
-        print(f"rbda_ros export-c: {error}", file=sys.stderr)
-        return 2
+    robot = load(args)
+    report = export_robot(
+        robot,
+        Path(args.output),
+        name=args.name,
+        functions=names(args.functions),
+        measured=names(args.measured) if args.measured else None,
+        joints=names(args.joints) if args.joints else None,
+        terms=names(args.terms),
+        frames=names(args.frames),
+        payload=args.payload,
+        float32=args.float32,
+    )
     print(f"wrote {', '.join(str(path) for path in report.files)}")
     print(f"functions: {', '.join(report.functions)}")
     closed = f"loops are closed by at most {report.evaluations} evaluations of a kernel"
@@ -123,7 +117,3 @@ def _print_error(robot: Any, report: Any) -> None:
     else:
         print(f"error of single precision, feedforward at 100 random states: {error:.1e} of the")
         print("largest effort")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from rbda_ros.cli.robot_arguments import add_robot_arguments, load
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load, names, reports_errors
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,20 +29,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
 
 
+@reports_errors("export-ros2-control", exit_code=2)
 def run(args: argparse.Namespace) -> int:
     """Write the package; returns the exit code."""
-    from rbda_ros.errors import InputError, ModelError
     from rbda_ros.exports import export_ros2_control
-    from rbda_ros.kernels.program import UnsupportedOperationError
 
-    joints = [name.strip() for name in (args.joints or "").split(",") if name.strip()]
-    try:
-        report = export_ros2_control(
-            load(args), Path(args.output), name=args.name, joints=tuple(joints) or None
-        )
-    except (InputError, ModelError, OSError, UnsupportedOperationError) as error:
-        print(f"rbda_ros export-ros2-control: {error}", file=sys.stderr)
-        return 2
+    joints = tuple(names(args.joints or "")) or None
+    report = export_ros2_control(load(args), Path(args.output), name=args.name, joints=joints)
     print(f"wrote the package {report.name}_control to {report.folder}; read its README.md")
     print(f"motors: {', '.join(report.library.motors)}")
     print(f"joints: {', '.join(report.library.joints)}")

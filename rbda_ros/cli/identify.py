@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.cli.label import (
-    add_hold_argument,
     add_model_arguments,
-    read_hold,
-    read_model,
+    add_recording_arguments,
+    given_model,
+    held_positions,
     read_settings,
 )
-from rbda_ros.control.settings import ParameterError, Settings
-from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.cli.robot_arguments import names, reports_errors
+from rbda_ros.control.settings import Settings
+from rbda_ros.errors import InputError, one_line
 from rbda_ros.robot import Robot
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("bags", nargs="+", metavar="BAG", help="bags, folders of bags, globs")
     add_model_arguments(parser)
-    add_hold_argument(parser)
+    add_recording_arguments(parser)
     parser.add_argument(
         "--what",
         default="inertia,friction",
@@ -55,38 +55,21 @@ def add_parser(subparsers: Any) -> None:
         default=10.0,
         help="cutoff frequency of the averages that are fitted [Hz] (default: %(default)s)",
     )
-    parser.add_argument(
-        "--node", default="/dynamics", help="name of the node (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
-    )
 
 
+@reports_errors("identify")
 def run(args: argparse.Namespace) -> int:
     """Identify, and write the files; returns the exit code."""
-    try:
-        written = _identify(args)
-    except (InputError, ModelError, ParameterError, OSError) as error:
-        print(f"rbda_ros identify: {error}", file=sys.stderr)
-        return 1
-    for line in written:
-        print(line)
-    return 0
-
-
-def _identify(args: argparse.Namespace) -> list[str]:
     from rbda_ros.recordings.identification import identify_motions
     from rbda_ros.recordings.identified_files import payload_call, payload_of
 
     if not 0.0 < args.cutoff < float("inf"):
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")
     settings = read_settings(args.params)
-    model = read_model(args.robot, args.loops, dict(args.xacro or ()))
+    model = given_model(args)
     robot, notes = _with_recorded_joints(args, model, settings)
-    what = [part.strip() for part in args.what.split(",") if part.strip()]
     found = identify_motions(
-        robot, _motions(args, robot, settings, notes), what,
+        robot, _motions(args, robot, settings, notes), names(args.what),
         payload=args.payload, cutoff=args.cutoff,
     )  # fmt: skip
     commands = {}
@@ -103,7 +86,8 @@ def _identify(args: argparse.Namespace) -> list[str]:
         lines.append(
             f"the motion does not determine {len(found.unknown)} parameters: see the report"
         )
-    return [*notes, *lines, *commands.values()]
+    print(*notes, *lines, *commands.values(), sep="\n")
+    return 0
 
 
 def _with_recorded_joints(
@@ -117,7 +101,7 @@ def _with_recorded_joints(
     for recording in find_recordings(args.bags):
         with suppress(Exception), local_copy(recording.source) as bag:  # `_motions` says what it is
             recorded |= recorded_joints(bag, args.joint_states, settings.joint_prefix)
-    held = joints_to_hold(model.load(settings), recorded, read_hold(args.hold))
+    held = joints_to_hold(model.load(settings), recorded, held_positions(args))
     names = ", ".join(f"{name} at {value:g}" for name, value in held.items())
     notes = [f"held, as they are not recorded: {names}"] if held else []
     return model.load(settings, held), notes

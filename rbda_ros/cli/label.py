@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rbda_ros.cli.robot_arguments import positions, reports_errors
 from rbda_ros.control.settings import ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
@@ -23,7 +22,7 @@ from rbda_ros.description.source import add_xacro_argument
 from rbda_ros.description.usd import is_usd
 from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import parse_xml
-from rbda_ros.errors import InputError, ModelError
+from rbda_ros.errors import InputError
 
 if TYPE_CHECKING:
     from rbda_ros.recordings.label_file import Model
@@ -49,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
         "-o", "--output", required=True, metavar="OUT", help="folder for the labelled bags"
     )
     add_model_arguments(parser)
-    add_hold_argument(parser)
+    add_recording_arguments(parser)
     parser.add_argument(
         "--parquet", action="store_true", help="write a table of samples beside each bag"
     )
@@ -61,12 +60,6 @@ def add_parser(subparsers: Any) -> None:
         type=float,
         default=0.0,
         help="low-pass filter of all efforts, without delay [Hz]",
-    )
-    parser.add_argument(
-        "--node", default="/dynamics", help="name of the node (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
     )
     parser.add_argument(
         "--workers", type=int, default=0, help="processes on this machine (default: one per core)"
@@ -95,8 +88,14 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_hold_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the positions of joints that are not recorded."""
+def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the names in a recording, and the positions of joints that are not recorded."""
+    parser.add_argument(
+        "--node", default="/dynamics", help="name of the node (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
+    )
     parser.add_argument(
         "--hold",
         action="append",
@@ -106,59 +105,42 @@ def add_hold_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@reports_errors("label")
 def run(args: argparse.Namespace) -> int:
     """Label; returns the exit code: 1 if some recording failed, or has no labels."""
     from rbda_ros.recordings.fleet import REPORT, FileReport, label_all
     from rbda_ros.recordings.label_file import Options
 
     console = Console(stderr=True)
-    try:
-        settings = read_settings(args.params)
-        model = read_model(args.robot, args.loops, dict(args.xacro or ()))
-        options = Options(
-            args.node,
-            args.joint_states,
-            _rate(args.rate),
-            _cutoff(args.cutoff),
-            args.parquet,
-            tuple(read_hold(args.hold).items()),
-        )
-        with _progress(console) as bar:
-            shown = bar.add_task("labelling")
+    settings, model = read_settings(args.params), given_model(args)
+    options = Options(
+        args.node,
+        args.joint_states,
+        _rate(args.rate),
+        _cutoff(args.cutoff),
+        args.parquet,
+        tuple(held_positions(args).items()),
+    )
+    with _progress(console) as bar:
+        shown = bar.add_task("labelling")
 
-            def told(done: int, total: int, share: float, report: FileReport | None) -> None:
-                bar.update(shown, completed=done + share, total=total)
-                if report is not None and report.status in FAILURES:
-                    console.print(f"{report.source}: {report.note}", markup=False, soft_wrap=True)
+        def told(done: int, total: int, share: float, report: FileReport | None) -> None:
+            bar.update(shown, completed=done + share, total=total)
+            if report is not None and report.status in FAILURES:
+                console.print(f"{report.source}: {report.note}", markup=False, soft_wrap=True)
 
-            reports = label_all(
-                args.bags, args.output, model, settings, options,
-                workers=args.workers, scheduler=args.scheduler, told=told,
-            )  # fmt: skip
-    except (InputError, ModelError, ParameterError, OSError) as error:
-        print(f"rbda_ros label: {error}", file=sys.stderr)
-        return 1
+        reports = label_all(
+            args.bags, args.output, model, settings, options,
+            workers=args.workers, scheduler=args.scheduler, told=told,
+        )  # fmt: skip
     _print(reports)
     print(f"{args.output.rstrip('/')}/{REPORT} has it all")
     return int(any(report.status in FAILURES for report in reports))
 
 
-def read_hold(given: Sequence[str]) -> dict[str, float]:
-    """Positions of held joints, from JOINT=POSITION.
-
-    Raises:
-        InputError: one that is not of this form.
-    """
-    held = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        try:
-            held[name] = float(value)
-        except ValueError:
-            held[name] = float("nan")
-        if not name or not math.isfinite(held[name]):
-            raise InputError(f"--hold {text}: give JOINT=POSITION [rad, m]")
-    return held
+def held_positions(args: argparse.Namespace) -> dict[str, float]:
+    """Positions of the joints that are held because no recording has them [rad, m]."""
+    return positions("--hold", args.hold, "give JOINT=POSITION [rad, m]")
 
 
 def read_settings(path: Path | None) -> Settings:
@@ -213,6 +195,11 @@ def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
         if isinstance(values.get(name), Mapping):
             values[name] = yaml.safe_dump(dict(values[name]))
     return values
+
+
+def given_model(args: argparse.Namespace) -> Model:
+    """The robot of the arguments; see `read_model`."""
+    return read_model(args.robot, args.loops, dict(args.xacro or ()))
 
 
 def read_model(

@@ -1,8 +1,12 @@
-"""Arguments of all commands that load a robot."""
+"""Arguments that several commands have, and how commands report errors."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +15,13 @@ from rbda_ros.description.source import add_xacro_argument
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
+Run = Callable[[argparse.Namespace], int]
 
-def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
-    """Add the robot's file, its loop file and whether its base floats."""
+
+def add_robot_arguments(
+    parser: argparse.ArgumentParser, optional: bool = False, floating_base: bool = True
+) -> None:
+    """Add the robot's file, its loop file and, unless told otherwise, whether its base floats."""
     parser.add_argument(
         "robot",
         type=Path,
@@ -22,7 +30,10 @@ def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False)
     )
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     add_xacro_argument(parser)
-    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    if floating_base:
+        parser.add_argument(
+            "--floating-base", action="store_true", help="the root link moves freely"
+        )
 
 
 def load(args: argparse.Namespace) -> Robot:
@@ -39,3 +50,51 @@ def load(args: argparse.Namespace) -> Robot:
         floating_base=args.floating_base,
         xacro_arguments=dict(args.xacro or ()),
     )
+
+
+def names(text: str) -> list[str]:
+    """Names that are separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def positions(option: str, given: Sequence[str], advice: str) -> dict[str, float]:
+    """Positions of joints [rad, m], from texts JOINT=POSITION of an option.
+
+    Raises:
+        InputError: a text is not of this form; it ends with the advice.
+    """
+    from rbda_ros.errors import InputError
+
+    found = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = math.nan
+        if not name or not math.isfinite(found[name]):
+            raise InputError(f"{option} {text}: {advice}")
+    return found
+
+
+def reports_errors(command: str, exit_code: int = 1) -> Callable[[Run], Run]:
+    """Print what is wrong with the input of a command in one line, and return an exit code."""
+
+    def decorate(run: Run) -> Run:
+        @wraps(run)
+        def reporting(args: argparse.Namespace) -> int:
+            # Not above: it takes a second of imports, which --help does not need.
+            from rbda_ros.control.settings import ParameterError
+            from rbda_ros.errors import InputError, ModelError
+            from rbda_ros.kernels.program import UnsupportedOperationError
+
+            known = InputError, ModelError, ParameterError, UnsupportedOperationError, OSError
+            try:
+                return run(args)
+            except known as error:
+                print(f"rbda_ros {command}: {error}", file=sys.stderr)
+                return exit_code
+
+        return reporting
+
+    return decorate
