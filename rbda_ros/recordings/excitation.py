@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbda_ros.errors import ClosureError, InputError, SingularityError
-from rbda_ros.recordings.identification import WHAT, unknowns_of
+from rbda_ros.recordings.identification import check_what, unknowns_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import Evidence, regressor_of_efforts
 from rbda_ros.robot.parameter_fit import NOT_EXCITED, expected_information
@@ -197,11 +197,7 @@ def excite(
     Raises:
         InputError: arguments that cannot be used, or no motion fits into the limits.
     """
-    unknown = sorted(set(what) - {"inertia", "friction"})
-    if unknown or not what:
-        raise InputError(
-            f"what: {', '.join(unknown) or 'nothing'}; use some of {WHAT[0]}, {WHAT[1]}"
-        )
+    check_what(what, ("inertia", "friction"))
     if not (0.0 < seconds < math.inf and 0.0 < rate < math.inf and seconds * rate >= SAMPLES):
         raise InputError(f"{seconds:g} s at {rate:g} Hz: give at least {SAMPLES} states")
     search = _Search(robot, seconds, what, effort_limits or {})

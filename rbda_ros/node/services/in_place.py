@@ -26,9 +26,8 @@ def for_service(kind: Any) -> Any:
     return _service_type(kind) or kind
 
 
-def for_client(kind: Any) -> Any:
-    """A type for `create_client`; ``kind`` itself where its messages are left to rclpy."""
-    return _service_type(kind) or kind
+for_client = for_service
+"""The same for `create_client`."""
 
 
 @cache
