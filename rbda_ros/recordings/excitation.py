@@ -13,6 +13,7 @@ from rbda_ros.recordings.identification import check_what, unknowns_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import Evidence, regressor_of_efforts
 from rbda_ros.robot.parameter_fit import NOT_EXCITED, expected_information
+from rbda_ros.robot.results import RobotLimits
 from rbda_ros.spatial import Array
 
 HARMONICS = 5
@@ -51,36 +52,18 @@ class Trajectory:
     untold: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Limits:
-    """Of every joint of one coordinate, of the actuators, and of the independent joints."""
-
-    lower: Array
-    upper: Array
-    velocity: Array
-    effort: Array
-    force: Array
-
-    @classmethod
-    def of(cls, robot: Robot, effort_limits: Mapping[str, float]) -> _Limits:
-        joints = {joint.name: joint.limits for joint in robot.description.joints}
-        every = [joints[name] for name in robot.joint_names]
-        lower = np.array([limit.lower for limit in every])
-        upper = np.array([limit.upper for limit in every])
-        width = upper - lower
-        kept = (1.0 - MARGIN) / 2 * np.where(np.isfinite(width), width, 0.0)
-        most = {name: limit.effort for name, limit in joints.items()}
-        efforts = [min(most[n], effort_limits.get(n, math.inf)) for n in robot.actuated_joint_names]
-        # A joint that no motor may move by itself has none; it is independent all the same.
-        forces = [most[name] or math.inf for name in robot.independent_joint_names]
-        velocity = MARGIN * np.array([limit.velocity for limit in every])
-        return cls(
-            lower + kept,
-            upper - kept,
-            velocity,
-            MARGIN * np.array(efforts),
-            MARGIN * np.array(forces),
-        )
+def _limits(robot: Robot, effort_limits: Mapping[str, float]) -> RobotLimits:
+    """The share of all limits that is used; efforts are those of the actuated joints."""
+    limits = robot.limits
+    width = limits.upper - limits.lower
+    kept = (1.0 - MARGIN) / 2 * np.where(np.isfinite(width), width, 0.0)
+    given = [effort_limits.get(name, math.inf) for name in robot.actuated_joint_names]
+    return RobotLimits(
+        limits.lower + kept,
+        limits.upper - kept,
+        MARGIN * limits.velocity,
+        MARGIN * np.minimum(limits.effort[list(robot.actuated_coordinates)], given),
+    )
 
 
 class _Search:
@@ -98,8 +81,11 @@ class _Search:
         if len(robot.actuated_joint_names) != robot.ny:
             raise InputError(f"{robot.name}: takes as many actuators as degrees of freedom")
         self.robot, self.seconds, self._what = robot, seconds, what
-        self._limits = _Limits.of(robot, effort_limits)
-        independent = [robot.joint_names.index(name) for name in robot.independent_joint_names]
+        self._limits = _limits(robot, effort_limits)
+        independent = list(robot.independent_coordinates)
+        force = robot.limits.effort[independent]
+        # A joint that no motor may move by itself has none; it is independent all the same.
+        self._force = MARGIN * np.where(force, force, math.inf)
         lower, upper = self._limits.lower[independent], self._limits.upper[independent]
         home = robot.independent_position(robot.neutral())
         # Around the assembly, which closes the loops; moved inside the limits if it is not.
@@ -138,7 +124,7 @@ class _Search:
             and (q <= limits.upper).all()
             and (np.abs(qd) <= limits.velocity).all()
             and (np.abs(efforts) <= limits.effort).all()
-            and (np.abs(force) <= limits.force).all()
+            and (np.abs(force) <= self._force).all()
         )
         return (q, yd, ydd) if inside else None
 

@@ -171,34 +171,33 @@ CONTRADICTION = 1e-6
 
 def contact(number: int, message: Any) -> Contact | Wheel:
     """A ``rbda_ros/Contact`` as the model takes it."""
-    normal = messages.xyz(message.normal)
+    normal, axis = messages.xyz(message.normal), messages.xyz(message.axis)
+    common: dict[str, Any] = {
+        "link": message.link,
+        "xyz": messages.xyz(message.offset),
+        "normal": normal if any(normal) else (0.0, 0.0, 1.0),
+        "damping": message.damping,
+        "weight": message.weight or 1.0,
+    }
+    rows = tuple(message.rows)
     if message.radius:
-        axis = messages.xyz(message.axis)
         return Wheel(
-            link=message.link,
+            **common,
             radius=message.radius,
-            xyz=messages.xyz(message.offset),
             axis=axis if any(axis) else None,
-            normal=normal if any(normal) else (0.0, 0.0, 1.0),
-            rows=tuple(message.rows) or ("x", "y", "z"),
-            damping=message.damping,
-            weight=message.weight or 1.0,
+            rows=rows or ("x", "y", "z"),
         )
     target = None
     if message.stiffness:
         place = messages.base_position(f"contacts[{number}].target", message.target)
         target = pose_matrix(place) if message.kind == "weld" else place[:3]
     return Contact(
-        link=message.link,
-        xyz=messages.xyz(message.offset),
+        **common,
         kind=message.kind or "point",
-        normal=normal if any(normal) else (0.0, 0.0, 1.0),
-        rows=tuple(message.rows) or None,
+        rows=rows or None,
         acceleration=messages.six(f"contacts[{number}].acceleration", message.acceleration),
         target=target,
         stiffness=message.stiffness,
-        damping=message.damping,
-        weight=message.weight or 1.0,
         to=message.to or None,
     )
 

@@ -211,9 +211,11 @@ def describe_model(call: Call, request: Any, response: Any) -> None:
     response.links = [description.root, *(name for name in links if name != description.root)]
     response.clusters = [_cluster(cluster) for cluster in robot.clusters]
     response.joints = _joints(robot)
-    joints_of = _joints_of_constraints(robot)
+    # A constraint ties together all joints of its cluster, unless it names some.
+    tied = {name: cluster.joints for cluster in robot.clusters for name in cluster.constraints}
     response.constraints = [
-        _constraint(constraint, joints_of) for constraint in description.constraints
+        _constraint(constraint, tied.get(constraint.name, ()))
+        for constraint in description.constraints
     ]
     response.payloads = [_payload(*item) for item in robot.payloads.items()]
 
@@ -232,37 +234,25 @@ def _cluster(cluster: Any) -> ClusterInfo:
 def _joints(robot: Robot) -> list[JointInfo]:
     by_name = {joint.name: joint for joint in robot.description.joints}
     cluster_of = {name: cluster.name for cluster in robot.clusters for name in cluster.joints}
-    infos = []
-    for name in robot.joint_names:
-        joint = by_name[name]
-        infos.append(
-            JointInfo(
-                name=name,
-                type=joint.type,
-                parent_link=joint.parent,
-                child_link=joint.child,
-                lower=joint.limits.lower,
-                upper=joint.limits.upper,
-                velocity=joint.limits.velocity,
-                effort=joint.limits.effort,
-                cluster=cluster_of.get(name, ""),
-            )
+    return [
+        JointInfo(
+            name=joint.name,
+            type=joint.type,
+            parent_link=joint.parent,
+            child_link=joint.child,
+            lower=joint.limits.lower,
+            upper=joint.limits.upper,
+            velocity=joint.limits.velocity,
+            effort=joint.limits.effort,
+            cluster=cluster_of.get(joint.name, ""),
         )
-    return infos
+        for joint in map(by_name.__getitem__, robot.joint_names)
+    ]
 
 
-def _joints_of_constraints(robot: Robot) -> dict[str, list[str]]:
-    """Joints of the cluster that each constraint ties together."""
-    return {
-        constraint: list(cluster.joints)
-        for cluster in robot.clusters
-        for constraint in cluster.constraints
-    }
-
-
-def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> ConstraintInfo:
-    info = ConstraintInfo(name=constraint.name, joints=joints_of.get(constraint.name, []))
-    info.type = constraint_type(constraint)
+def _constraint(constraint: Constraint, joints: Sequence[str]) -> ConstraintInfo:
+    kind = constraint_type(constraint)
+    info = ConstraintInfo(name=constraint.name, type=kind, joints=list(joints))
     if isinstance(constraint, Coupling):
         info.joints = list(constraint.terms)
     elif isinstance(constraint, CutJoint):
