@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import Inertia
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
+from rbda_ros.control import native
 from rbda_ros.control.joint_map import map_joints, places
 from rbda_ros.control.model_builder import warm
 from rbda_ros.control.rejections import RefusalError
@@ -126,10 +125,10 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
     names = [(settings.joint_prefix + name).encode() for name in robot.joint_names]
     ours = [data for data in recent if any(name in data for name in names)]
     messages = [
-        m for m in map(_read, _thinned(ours)) if m is not None and _known(robot, settings, m)
+        m for m in map(_read, _thinned(ours)) if m is not None and _known(robot, settings, m.names)
     ]
-    messages = [m for m in messages if list(m.name) == list(messages[-1].name)]
-    stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages])
+    messages = [m for m in messages if m.names == messages[-1].names]
+    stamps = np.array([m.stamp for m in messages])
     later = stamps[1:] > np.maximum.accumulate(stamps)[:-1]
     rising = np.flatnonzero(np.concatenate([[True], later])) if messages else stamps
     if len(rising) < FEWEST_SAMPLES or stamps[rising[-1]] - stamps[0] < SHORTEST * 1e9:
@@ -138,7 +137,7 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
             "name the same joints; wait, and call again"
         )
     messages = [messages[k] for k in rising]
-    found = _known(robot, settings, messages[-1])
+    found = _known(robot, settings, messages[-1].names)
     joints, at = map_joints(robot, tuple(found)), list(found.values())
     position, velocity = (_numbers(messages, field, at) for field in ("position", "velocity"))
     offsets = joint_offsets(settings, tuple(found))
@@ -156,24 +155,32 @@ def _thinned(recent: Sequence[bytes]) -> Sequence[bytes]:
     return recent[::-1][::step][::-1]  # the newest stays
 
 
-def _read(data: bytes) -> Any:
+class _JointState(NamedTuple):
+    names: list[str]
+    stamp: int  # [ns]
+    position: bytes
+    velocity: bytes
+    effort: bytes
+
+
+def _read(data: bytes) -> _JointState | None:
     """A joint state; None where bytes are none, such as a broken publisher's."""
     try:
-        return deserialize_message(data, JointState)
-    except RuntimeError:
+        return _JointState(*native.read_joint_state(data))
+    except ValueError:
         return None
 
 
-def _known(robot: Robot, settings: Settings, message: Any) -> dict[str, int]:
+def _known(robot: Robot, settings: Settings, names: Sequence[str]) -> dict[str, int]:
     """Where the robot's joints stand in a message; empty where it names none, or one twice."""
     try:
-        return places(message.name, settings.joint_prefix, set(robot.joint_names))
+        return places(names, settings.joint_prefix, set(robot.joint_names))
     except RefusalError:
         return {}
 
 
 def _actuator_efforts(
-    robot: Robot, state: Any, found: dict[str, int], messages: Sequence[Any]
+    robot: Robot, state: Any, found: dict[str, int], messages: Sequence[_JointState]
 ) -> np.ndarray:
     """(n, actuated) of the motors as measured, or else what those of the joints come to."""
     for names in (robot.actuated_joint_names, robot.independent_joint_names):
@@ -188,11 +195,11 @@ def _actuator_efforts(
     )
 
 
-def _numbers(messages: Sequence[Any], field: str, at: Sequence[int]) -> np.ndarray:
-    size = len(messages[-1].name)
-    if any(len(getattr(message, field)) != size for message in messages):
+def _numbers(messages: Sequence[_JointState], field: str, at: Sequence[int]) -> np.ndarray:
+    rows = [np.frombuffer(getattr(message, field)) for message in messages]
+    if any(len(row) != len(messages[-1].names) for row in rows):
         raise InputError(f"some joint_states have no {field} for every joint; publish it")
-    numbers = np.array([getattr(message, field) for message in messages])[:, list(at)]
+    numbers = np.array(rows)[:, list(at)]
     if not np.isfinite(numbers).all():
         raise InputError(f"joint_states: {field} is not finite; call again in a while")
     return numbers
