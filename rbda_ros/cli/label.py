@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from rbda_ros.cli.robot_arguments import positions, reports_errors
-from rbda_ros.control.settings import ParameterError, Settings, checked_settings
+from rbda_ros.control.settings import MAPS, ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import add_xacro_argument
@@ -191,7 +191,7 @@ def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
     for joint, entry in gains.items() if isinstance(gains, Mapping) else ():
         for name, gain in entry.items() if isinstance(entry, Mapping) else ():
             values.setdefault(name, {})[joint] = gain
-    for name in ("effort_limits", "joint_offsets", "stiffness", "damping", "end_effectors"):
+    for name in (*MAPS, "end_effectors"):
         if isinstance(values.get(name), Mapping):
             values[name] = yaml.safe_dump(dict(values[name]))
     return values

@@ -21,6 +21,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.parameter import Parameter
 
 from rbda_ros.control.settings import (
+    MAPS,
     ParameterError,
     Settings,
     check_loop_file,
@@ -33,17 +34,6 @@ from rbda_ros.control.settings import (
 from rbda_ros.errors import listed
 from rbda_ros.robot import Robot
 
-MAPS = {
-    "effort_limits": ("effort_limits.{}", math.inf, "Largest effort [N m, N]; inf for none."),
-    "joint_offsets": ("joint_offsets.{}", 0.0, "Added to the measured position [rad, m]."),
-    "stiffness": ("gains.{}.stiffness", 0.0, "Spring of ~/motor_commands [N m/rad, N/m]."),
-    "damping": ("gains.{}.damping", 0.0, "Damper of ~/motor_commands [N m s/rad, N s/m]."),
-}
-"""Maps by joint: the nested parameter of each entry, its neutral value, and its description.
-
-The name of the map itself is a parameter that holds all of it as YAML text: the old form. It is
-declared only where it is given, because tools write ``map`` and ``map.joint`` into one YAML key.
-"""
 PREFIXES = tuple(form.split("{}")[0] for form, _, _ in MAPS.values())
 """Of the nested parameters of all maps."""
 POINT = re.compile(r"end_effectors\.(?P<name>.+)\.(?P<field>link|xyz)")
