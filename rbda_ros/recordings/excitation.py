@@ -1,4 +1,4 @@
-"""Motions that tell the most of a robot's parameters, inside its limits, loops and all."""
+"""Motions that determine a robot's parameters well, within the limits of all joints and motors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MARGIN = 0.95
 RANGE = 1.5
 """To either side, where a joint has no limit [rad, m]."""
 NOISE = 0.02
-"""Standard deviation of efforts that is reckoned with, as a share of the largest."""
+"""Assumed standard deviation of measured efforts, as a share of the largest effort."""
 SAMPLES = 120
-"""States that a motion is judged by."""
+"""States at which limits and information of a motion are computed."""
 SMALLEST = 1e-3
-"""Share of a shape below which it fits into no limits."""
+"""Scale of a shape below which it is said not to fit into the limits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Trajectory:
         joints: their names.
         times: (n,) [s].
         position, velocity, acceleration: (n, joints).
-        information: what it tells [nat].
-        told: names of parameters that it tells something of.
-        untold: and of the others that were asked for.
+        information: about the parameters, from measured efforts [nat].
+        told: names of the parameters that it determines.
+        untold: names of the others that were asked for.
     """
 
     joints: tuple[str, ...]
@@ -165,7 +165,7 @@ def excite(
     effort_limits: Mapping[str, float] | None = None,
     told: Callable[[int, float], None] = lambda done, information: None,
 ) -> Trajectory:
-    """A motion that tells much of the parameters: Fourier series, improved at random.
+    """Search for a motion that determines the parameters well: Fourier series, varied at random.
 
     Position, velocity and effort limits hold for every joint and motor, dependent ones included,
     and the loops stay closed and away from their dead points.
@@ -173,12 +173,12 @@ def excite(
     Args:
         robot: the model.
         what: some of inertia and friction.
-        seconds: how long it takes.
-        rate: states a second of the answer.
-        tries: motions to look at; more are better.
+        seconds: duration of the motion.
+        rate: states a second of the result [Hz].
+        tries: motions to try; more are better.
         seed: of the search.
         effort_limits: largest efforts of actuated joints, beside the description's [N m, N].
-        told: takes how many were looked at, and the information of the best.
+        told: called with the number of motions tried, and the information of the best.
 
     Raises:
         InputError: arguments that cannot be used, or no motion fits into the limits.
@@ -205,7 +205,7 @@ def excite(
 
 
 def _trajectory(search: _Search, shape: Array, scale: float, rate: float) -> Trajectory:
-    """The motion in full, with limits held between the states that it was judged by too."""
+    """The motion at every time, scaled down until it is inside the limits there too."""
     times = np.arange(round(search.seconds * rate) + 1) / rate
     while scale > SMALLEST and search.fits(shape, scale, times) is None:
         scale *= 0.97

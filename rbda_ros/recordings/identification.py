@@ -32,7 +32,7 @@ from rbda_ros.spatial import Array
 WHAT = ("inertia", "friction", "offset", "effort_offset", "payload")
 """Quantities that can be identified: offsets are of positions, and of measured efforts."""
 FITTED = 0.7
-"""Share of the time that is fitted; the rest judges."""
+"""Share of the time that is fitted; the rest validates the result."""
 LARGEST_OFFSET = 0.5
 """Standard deviation of the zero of a joint, before measuring, where efforts would allow more."""
 STEP = 1e-4

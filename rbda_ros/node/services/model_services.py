@@ -80,11 +80,11 @@ def _swap(node: Any, old: Robot, new: Robot) -> Robot | None:
 
 
 SHORTEST = 0.5
-"""Time that an estimate needs at least [s]."""
+"""Shortest time that an estimate is made from [s]."""
 MAX_SAMPLES = 4000
-"""Joint states that are used of many: one in so many is left out, evenly."""
+"""Joint states that are used at most; of more, every second, third or so on is used."""
 HARDLY = 0.5
-"""Share of the mass that its deviation may be before the answer warns."""
+"""Deviation of the mass, as a share of it, above which the response warns."""
 
 
 def identify_payload(call: Call, request: Any, response: Any) -> None:

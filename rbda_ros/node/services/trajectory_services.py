@@ -27,11 +27,11 @@ Columns = dict[str, Vector]
 """Numbers of all points, by joint name (N,) or by the field of a point (N, joints)."""
 
 MAX_POINTS = 50_000
-"""Points of one trajectory; beside the stream there is no room for more."""
+"""Points of one trajectory; the memory for more is not available beside the stream."""
 IN_ONE_BATCH = 4096
 """Points whose efforts are computed together."""
 AT_ONCE = 500
-"""Points whose loops are closed before the node looks whether it is to end."""
+"""Points whose loops are closed before the service looks whether it was cancelled."""
 
 
 def trajectory_inverse_dynamics(call: Call, request: Any, response: Any) -> None:
