@@ -98,21 +98,20 @@ def label_all(
     ]
     count = min(workers or os.cpu_count() or 1, len(tasks))
     reports: list[FileReport] = []
-    running = _in_order(tasks, told) if count == 1 and not scheduler else None
-    for report in running or _on_cluster(tasks, count, scheduler):
+
+    def share_done(share: float) -> None:
+        told(len(reports), len(tasks), share, None)
+
+    found: Iterator[FileReport] = (label_task(task, share_done) for task in tasks)
+    if count > 1 or scheduler:
+        found = _on_cluster(tasks, count, scheduler)
+    for report in found:
         reports.append(report)
         told(len(reports), len(tasks), 0.0, report)
     reports.sort(key=lambda report: report.source)
     text = json.dumps([asdict(report) for report in reports], indent=1)
     write_text(f"{folder.rstrip('/')}/{REPORT}", text + "\n")
     return reports
-
-
-def _in_order(
-    tasks: Sequence[Task], told: Callable[[int, int, float, FileReport | None], None]
-) -> Iterator[FileReport]:
-    for k, task in enumerate(tasks):
-        yield label_task(task, lambda share, k=k: told(k, len(tasks), share, None))  # type: ignore[misc]
 
 
 def _on_cluster(tasks: Sequence[Task], workers: int, scheduler: str) -> Iterator[FileReport]:
