@@ -30,7 +30,7 @@ LatestState = Callable[[Robot], LastState]
 
 
 class Call(NamedTuple):
-    """What a request is answered with: the node may get another model or settings meanwhile.
+    """The model and settings that answer one request: the node may get others meanwhile.
 
     Attributes:
         robot: the model.
