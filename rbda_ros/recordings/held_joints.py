@@ -157,17 +157,10 @@ def _stretched(spring: Spring, held: Mapping[str, float]) -> Spring | None:
     """The rest of a spring; None where all of its joints are held."""
     if not held.keys() & set(spring.terms):
         return spring
-    terms, by = _moving_terms(spring.terms, held)
+    terms = {name: c for name, c in spring.terms.items() if name not in held}
+    by = sum(c * held[name] for name, c in spring.terms.items() if name in held)
     rest = (spring.rest[0] - by, spring.rest[1] - by)
     return replace(spring, terms=terms, rest=rest) if terms else None
-
-
-def _moving_terms(
-    terms: Mapping[str, float], held: Mapping[str, float]
-) -> tuple[dict[str, float], float]:
-    """The terms of joints that move, and what those of the held ones come to."""
-    moving = {name: c for name, c in terms.items() if name not in held}
-    return moving, sum(c * held[name] for name, c in terms.items() if name in held)
 
 
 def _remaining(constraint: Constraint, held: Mapping[str, float]) -> Constraint | None:
@@ -175,8 +168,11 @@ def _remaining(constraint: Constraint, held: Mapping[str, float]) -> Constraint 
     if isinstance(constraint, CutJoint):
         return constraint
     if isinstance(constraint, Coupling):
-        terms, by = _moving_terms(constraint.terms, held)
-        return replace(constraint, terms=terms, offset=constraint.offset - by) if terms else None
+        terms = {name: c for name, c in constraint.terms.items() if name not in held}
+        offset = constraint.offset - sum(
+            c * held[name] for name, c in constraint.terms.items() if name in held
+        )
+        return replace(constraint, terms=terms, offset=offset) if terms else None
     names = expression.names(constraint.tree)
     if set(names) <= set(held):
         return None
