@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 
 from benchmark.performance_page import write_block
 from rbda_ros import Robot, Simulator, load_robot
+from rbda_ros.demo.closed_loop import NodeController, until_answered
 from rbda_ros.examples.stand_in_robot import swings
 from rbda_ros.examples.track_trajectory import BANDWIDTH, sine
 
@@ -40,8 +40,6 @@ SECONDS, SETTLED, DT = 4.0, 1.0, 1e-3
 """Of the motion; from when on the error counts; of a step [s]."""
 SHARE = 0.5
 """Of the swings of the example robots, so that all can be reached at once."""
-PATIENCE, ANSWER = 120.0, 0.2
-"""For the node to come up, and until a state that got lost is sent again [s]."""
 
 Efforts = Callable[[Simulator, Any], Any]
 """Efforts (na,) of the motors for accelerations (ny,) of the independent joints, at a state."""
@@ -82,65 +80,9 @@ def open_chain(robot: Robot, file: Path) -> Efforts:
     return efforts
 
 
-class NodeEfforts:
-    """The node's feedforward: joint states of the motors and references in, efforts out."""
-
-    def __init__(self, robot: Robot) -> None:
-        from rclpy.executors import SingleThreadedExecutor
-        from rclpy.node import Node
-        from rclpy.qos import qos_profile_sensor_data
-        from sensor_msgs.msg import JointState
-        from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-        self._kinds = JointState, JointTrajectory, JointTrajectoryPoint
-        self._robot, self._answer = robot, None
-        motors, layout = robot.actuated_joint_names, robot.coordinates
-        self._positions = [layout.scalar_positions[name] for name in motors]
-        self._velocities = [layout.velocities[name].start for name in motors]
-        self.node = Node("simulated_hardware")
-        self._executor = SingleThreadedExecutor()
-        self._executor.add_node(self.node)
-        self._states = self.node.create_publisher(JointState, "joint_states", 10)
-        self._references = self.node.create_publisher(JointTrajectory, "dynamics/reference", 10)
-        self.node.create_subscription(
-            JointState, "dynamics/feedforward", self._on_efforts, qos_profile_sensor_data
-        )
-
-    def close(self) -> None:
-        """Free everything."""
-        self._executor.shutdown()
-        self.node.destroy_node()
-
-    def _on_efforts(self, message: Any) -> None:
-        self._answer = message
-
-    def __call__(self, sim: Simulator, wanted: Any) -> Any:
-        """Efforts of the motors; waits for them."""
-        state, reference, point = self._kinds
-        q, qd = sim.q, sim.qd
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            measured = state(name=list(self._robot.actuated_joint_names))
-            measured.header.stamp = self.node.get_clock().now().to_msg()
-            measured.position = q[self._positions].tolist()
-            measured.velocity = qd[self._velocities].tolist()
-            goal = reference(joint_names=list(self._robot.independent_joint_names))
-            goal.points = [point(accelerations=np.asarray(wanted).tolist())]
-            self._references.publish(goal)
-            self._states.publish(measured)
-            again = time.monotonic() + ANSWER
-            while time.monotonic() < again:
-                self._executor.spin_once(0.01)
-                answer = self._answer
-                if answer is not None and answer.header.stamp == measured.header.stamp:
-                    efforts = dict(zip(answer.name, answer.effort, strict=True))
-                    return np.array([efforts[name] for name in measured.name])
-        raise TimeoutError(f"the node did not answer within {PATIENCE:.0f} s")
-
-
 @contextmanager
-def node_efforts(robot: Robot, files: tuple[Path, Path]) -> Iterator[NodeEfforts]:
-    """A node in a process of its own, and the topics to it."""
+def node_efforts(robot: Robot, files: tuple[Path, Path]) -> Iterator[Efforts]:
+    """The feedforward of a node in a process of its own; each step waits for it."""
     import rclpy
 
     from rbda_ros.demo.run import node_program
@@ -150,16 +92,24 @@ def node_efforts(robot: Robot, files: tuple[Path, Path]) -> Iterator[NodeEfforts
         "loop_constraints": str(files[1]),
         "acceleration_source": "reference",
     }
+    layout, motors = robot.coordinates, robot.actuated_joint_names
+    positions = [layout.scalar_positions[name] for name in motors]
+    velocities = [layout.velocities[name].start for name in motors]
     with (
         tempfile.TemporaryDirectory(prefix="rbda_ros_tracking_") as folder,
         node_program(Path(folder), values),
     ):
         rclpy.init()
-        efforts = NodeEfforts(robot)
+        node = NodeController()
+
+        def efforts(sim: Simulator, wanted: Any) -> Any:
+            measured = sim.q[positions], sim.qd[velocities]
+            return until_answered(lambda: node.feedforward(robot, *measured, wanted))
+
         try:
             yield efforts
         finally:
-            efforts.close()
+            node.close()
             rclpy.try_shutdown()
 
 

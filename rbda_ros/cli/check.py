@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import casadi as ca
 import numpy as np
 
 from rbda_ros.cli.inspection import constraint_facts
@@ -15,6 +16,7 @@ from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import NEARBY, SINGULAR
 from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.straight_line import conditioning
 from rbda_ros.description.loop_conventions import frames_by_pairs
 from rbda_ros.description.model import Attachment, Coupling, CutJoint, CutType
 from rbda_ros.description.writers import write_constraints
@@ -187,7 +189,8 @@ def _follow(loop: Loop, home: Array, independent: Sequence[int], way: Array) -> 
     q, worst = home, 1.0
     for _ in range(1 if loop.constant else STEPS):
         K = loop.jacobian(q)
-        worst = min(worst, _conditioning(K, dependent))
+        if dependent:
+            worst = min(worst, float(conditioning(ca.DM(K[:, dependent]), ca.DM(K[:, chosen]))))
         if worst < SINGULAR:
             return worst, True
         qd = np.zeros(loop.nv)
@@ -199,15 +202,6 @@ def _follow(loop: Loop, home: Array, independent: Sequence[int], way: Array) -> 
             return worst, True
         q = closed.q
     return worst, False
-
-
-def _conditioning(K: Array, dependent: Sequence[int]) -> float:
-    """The number of `straight_line.conditioning`, of K (rows, nv) at one position."""
-    if not dependent:
-        return 1.0
-    unit = K / np.maximum(np.linalg.norm(K, axis=1, keepdims=True), 1e-150)
-    sizes = np.abs(np.diag(np.asarray(np.linalg.qr(unit[:, dependent], mode="r"))))
-    return float(sizes.min() / max(1.0, sizes.max()))
 
 
 def _joints(robot: Robot) -> Iterator[Verdict]:

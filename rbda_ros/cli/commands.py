@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from rbda_ros import __version__
@@ -20,33 +21,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(arguments)
 
 
-def _programs() -> dict[str, Any]:
-    """Module of each command, imported here so that ``serve`` starts without them."""
-    from rbda_ros.cli import (
-        actuation_grid,
-        check,
-        convert,
-        excite,
-        export_c,
-        export_ros2_control,
-        identify,
-        inspection,
-        label,
-        viewing,
-    )
+MODULES = {
+    "inspect": "inspection",
+    "check": "check",
+    "convert": "convert",
+    "view": "viewing",
+    "export-c": "export_c",
+    "export-ros2-control": "export_ros2_control",
+    "actuation": "actuation_grid",
+    "label": "label",
+    "identify": "identify",
+    "excite": "excite",
+}
+"""The module of each command, with ``add_parser`` and ``run``; not imported by ``serve``."""
 
-    return {
-        "inspect": inspection,
-        "check": check,
-        "convert": convert,
-        "view": viewing,
-        "export-c": export_c,
-        "export-ros2-control": export_ros2_control,
-        "actuation": actuation_grid,
-        "label": label,
-        "identify": identify,
-        "excite": excite,
-    }
+
+def _program(command: str) -> Any:
+    return import_module(f"rbda_ros.cli.{MODULES[command]}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,14 +69,14 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--picture", metavar="FILE", help="with --mujoco: draw the errors into this file"
     )
-    for command in _programs().values():
-        command.add_parser(commands)
+    for command in MODULES:
+        _program(command).add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if (program := _programs().get(arguments.command)) is not None:
-        return int(program.run(arguments))
+    if arguments.command in MODULES:
+        return int(_program(arguments.command).run(arguments))
     if arguments.mujoco:
         from rbda_ros.demo.closed_loop import SECONDS, report
         from rbda_ros.demo.closed_loop import run as run_mujoco

@@ -358,9 +358,10 @@ def graph(robot: Robot) -> str:
     marked with "motor" if actuated. A dashed red box is a loop constraint, joined to its bodies.
     """
     lines = [f"digraph {_text(robot.name)} {{", HEADER, f"label=<{_title(robot)}>"]
-    lines.append(_body(robot, 0, "world"))
+    links = links_of_bodies(robot.spanning_tree)
+    lines.append(_body(robot, 0, links[0] or ["world"]))
     for k, node in enumerate(robot.cluster_nodes):
-        inside = [_body(robot, number, "") for number in node.numbers]
+        inside = [_body(robot, number, links[number]) for number in node.numbers]
         inside += _constraints(k, node)
         if len(node.bodies) > 1 or node.loop is not None:
             bodies = counted(len(node.bodies), "body", "bodies")
@@ -460,11 +461,9 @@ def _title(robot: Robot) -> str:
     return lines
 
 
-def _body(robot: Robot, number: int, otherwise: str) -> str:
-    links = [link for link, place in robot.spanning_tree.links.items() if place.body == number]
-    tooltip = f"body {number}: {', '.join(links) or otherwise}"
-    name = links[0] if links else otherwise
-    look = f'fillcolor="#dde3ec", tooltip={_text(tooltip)}'
+def _body(robot: Robot, number: int, links: Sequence[str]) -> str:
+    tooltip = f"body {number}: {', '.join(links)}"
+    name, look = links[0], f'fillcolor="#dde3ec", tooltip={_text(tooltip)}'
     if number:
         body = robot.spanning_tree.bodies[number - 1]
         name, look = body.name, f"tooltip={_text(f'{tooltip}, mass {body.mass:.4g} kg')}"
@@ -480,8 +479,8 @@ def _joints(node: ClusterNode) -> Iterator[str]:
         label = f'<FONT COLOR="{BLUE}"><B>{name}</B></FONT>' if independent else name
         if actuated:
             label += f'<BR/><FONT COLOR="{AMBER}">motor</FONT>'
-        look = [f"label=<{label}>", f"tooltip={_text(f'{body.joint.name}: {body.joint.type}')}"]
-        look += [f"labeltooltip={_text(f'{body.joint.name}: {body.joint.type}')}"]
+        tooltip = _text(f"{body.joint.name}: {body.joint.type}")
+        look = [f"label=<{label}>", f"tooltip={tooltip}", f"labeltooltip={tooltip}"]
         look += [f'color="{BLUE}"', "penwidth=1.6"] if independent else []
         yield f"b{body.parent} -> b{number} [{', '.join(look)}]"
 

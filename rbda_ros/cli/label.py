@@ -14,11 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rbda_ros.cli.robot_arguments import positions, reports_errors
-from rbda_ros.control.settings import ParameterError, Settings, checked_settings
+from rbda_ros.cli.robot_arguments import add_robot_arguments, positions, reports_errors
+from rbda_ros.control.settings import MAPS, ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import add_xacro_argument
 from rbda_ros.description.usd import is_usd
 from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import parse_xml
@@ -74,15 +73,7 @@ def add_parser(subparsers: Any) -> None:
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the robot and the parameters of the node."""
-    parser.add_argument(
-        "--robot",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="URDF, URDF+, xacro, MJCF, SDF or USD file",
-    )
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
-    add_xacro_argument(parser)
+    add_robot_arguments(parser, named=True, floating_base=False)
     parser.add_argument(
         "--params", type=Path, metavar="FILE", help="parameters of the node, as for --params-file"
     )
@@ -191,7 +182,7 @@ def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
     for joint, entry in gains.items() if isinstance(gains, Mapping) else ():
         for name, gain in entry.items() if isinstance(entry, Mapping) else ():
             values.setdefault(name, {})[joint] = gain
-    for name in ("effort_limits", "joint_offsets", "stiffness", "damping", "end_effectors"):
+    for name in (*MAPS, "end_effectors"):
         if isinstance(values.get(name), Mapping):
             values[name] = yaml.safe_dump(dict(values[name]))
     return values

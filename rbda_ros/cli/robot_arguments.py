@@ -19,15 +19,25 @@ Run = Callable[[argparse.Namespace], int]
 
 
 def add_robot_arguments(
-    parser: argparse.ArgumentParser, optional: bool = False, floating_base: bool = True
+    parser: argparse.ArgumentParser,
+    *,
+    optional: bool = False,
+    named: bool = False,
+    floating_base: bool = True,
 ) -> None:
-    """Add the robot's file, its loop file and, unless told otherwise, whether its base floats."""
-    parser.add_argument(
-        "robot",
-        type=Path,
-        nargs="?" if optional else None,
-        help="URDF, URDF+, xacro, MJCF, SDF or USD file",
-    )
+    """Add the robot's file, its loop file, and whether its base floats.
+
+    Args:
+        parser: of a command.
+        optional: whether the robot may be left out.
+        named: whether its file follows ``--robot``.
+        floating_base: whether there is the option ``--floating-base``.
+    """
+    formats = "URDF, URDF+, xacro, MJCF, SDF or USD file"
+    if named:
+        parser.add_argument("--robot", type=Path, required=True, metavar="FILE", help=formats)
+    else:
+        parser.add_argument("robot", type=Path, nargs="?" if optional else None, help=formats)
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     add_xacro_argument(parser)
     if floating_base:

@@ -494,3 +494,16 @@ def _check_list(name: str, values: Sequence[str], allowed: Sequence[str]) -> Non
         raise ParameterError(f"{name}: '{unknown[0]}' is unknown; use some of {', '.join(allowed)}")
     if len(set(values)) < len(values):
         raise ParameterError(f"{name}: {', '.join(values)}; name each once")
+
+
+MAPS = {
+    "effort_limits": ("effort_limits.{}", math.inf, "Largest effort [N m, N]; inf for none."),
+    "joint_offsets": ("joint_offsets.{}", 0.0, "Added to the measured position [rad, m]."),
+    "stiffness": ("gains.{}.stiffness", 0.0, "Spring of ~/motor_commands [N m/rad, N/m]."),
+    "damping": ("gains.{}.damping", 0.0, "Damper of ~/motor_commands [N m s/rad, N s/m]."),
+}
+"""Maps by joint: the nested parameter of each entry, its neutral value, and its description.
+
+The name of the map itself is a parameter that holds all of it as YAML text: the old form. It is
+declared only where it is given, because tools write ``map`` and ``map.joint`` into one YAML key.
+"""

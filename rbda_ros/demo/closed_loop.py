@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -229,38 +229,58 @@ class NodeController:
 
     def __call__(self, leg: MujocoLeg, y: Array, yd: Array, ydd: Array) -> Array:
         """Efforts of the motors for this tick."""
-        state, reference, point = self._kinds
-        motors, joints = leg.robot.actuated_joint_names, leg.robot.independent_joint_names
-        end = time.monotonic() + PATIENCE
+        motors = leg.robot.actuated_joint_names
+
+        def efforts() -> Array | None:
+            measured = leg.positions(motors), leg.velocities(motors)
+            if self.feedforward(leg.robot, *measured, ydd) is None:
+                return None
+            joints = leg.robot.independent_joint_names
+            return self._efforts("motor_commands", self._commands, (joints, y, yd), motors)
+
+        return until_answered(efforts)
+
+    def feedforward(
+        self, robot: Robot, position: Array, velocity: Array, ydd: Array
+    ) -> Array | None:
+        """Efforts of the motors at a state of theirs; None if a message got lost."""
+        motors, (_, reference, point) = robot.actuated_joint_names, self._kinds
         points = [point(accelerations=ydd.tolist())]
-        while time.monotonic() < end:
-            self._references.publish(reference(joint_names=list(joints), points=points))
-            measured = self._stamped(state(name=list(motors)))
-            measured.position = leg.positions(motors).tolist()
-            measured.velocity = leg.velocities(motors).tolist()
-            if self._answer("feedforward", self._states, measured) is None:
-                continue
-            command = self._stamped(state(name=list(joints)))
-            command.position, command.velocity = y.tolist(), yd.tolist()
-            if (answer := self._answer("motor_commands", self._commands, command)) is not None:
-                efforts = dict(zip(answer.name, answer.effort, strict=True))
-                return np.array([efforts[name] for name in motors])
-        raise TimeoutError(f"the node did not answer within {PATIENCE:.0f} s")
+        self._references.publish(
+            reference(joint_names=list(robot.independent_joint_names), points=points)
+        )
+        return self._efforts("feedforward", self._states, (motors, position, velocity), motors)
 
-    def _stamped(self, message: Any) -> Any:
+    def _efforts(
+        self,
+        topic: str,
+        publisher: Any,
+        state: tuple[Sequence[str], Array, Array],
+        motors: Sequence[str],
+    ) -> Array | None:
+        """The response to names, positions and velocities; None if either message got lost."""
+        names, position, velocity = state
+        message = self._kinds[0](name=list(names))
+        message.position, message.velocity = position.tolist(), velocity.tolist()
         message.header.stamp = self.node.get_clock().now().to_msg()
-        return message
-
-    def _answer(self, topic: str, publisher: Any, message: Any) -> Any:
-        """The response to a message, or None if either got lost."""
         publisher.publish(message)
         end = time.monotonic() + 0.05
         while time.monotonic() < end:
             self._executor.spin_once(0.005)
             received = self._received.get(topic)
             if received is not None and received.header.stamp == message.header.stamp:
-                return received
+                efforts = dict(zip(received.name, received.effort, strict=True))
+                return np.array([efforts[name] for name in motors])
         return None
+
+
+def until_answered(ask: Callable[[], Array | None]) -> Array:
+    """Ask again until there is an answer, for `PATIENCE` seconds."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if (answer := ask()) is not None:
+            return answer
+    raise TimeoutError(f"the node did not answer within {PATIENCE:.0f} s")
 
 
 def track_with_node(seconds: float = SECONDS) -> Tracking:

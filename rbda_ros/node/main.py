@@ -37,7 +37,7 @@ GARBAGE_THRESHOLDS = (700, 1000, 1000)
 """Allocations, then collections, between two collections of each generation: what is young is
 soon looked through, but the points of a long trajectory take 6 ms."""
 MODELS = 20
-"""Models after which all objects are looked through."""
+"""Models after which the collector examines all objects."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,9 +92,9 @@ def _return_memory() -> None:
 
 
 def _spare_generator() -> None:
-    """Import of ROS's generator of messages what messages need, and not the parsers it brings.
+    """Import ROS's generator of messages without its parsers, which messages do not need.
 
-    These take 50 ms, and the generator is prepared for not being able to import them.
+    The parsers take 50 ms to import, and the generator works where they cannot be imported.
     """
     parsers = "rosidl_generator_py.generate_py_impl"
     if parsers in sys.modules:
@@ -106,7 +106,7 @@ def _spare_generator() -> None:
 
 
 def _find_log_folder() -> None:
-    """Have ROS write its log where that can be: it would not start without a home folder."""
+    """Have ROS write its log to a writable folder: it does not start without a home folder."""
     if os.environ.get("ROS_LOG_DIR"):
         return
     home = os.environ.get("HOME")
@@ -133,9 +133,9 @@ def _finish(node: DynamicsNode) -> bool:
 
 
 def tune_process(node: DynamicsNode) -> None:
-    """Set what counts for the whole process, which is ours alone here, so that no message waits.
+    """Change settings of the whole process, so that no message waits.
 
-    A node that shares its process leaves all of it as it is.
+    A node in a process with others does not call this.
     """
     background.begin_thread = lower_priority
     thread_priority.own_process = True
@@ -145,17 +145,17 @@ def tune_process(node: DynamicsNode) -> None:
 
 
 class _Collector:
-    """Has the garbage collector pass over the model: looking through it takes 50 ms.
+    """Excludes the model from garbage collection, which would take 50 ms for it.
 
-    A model that is replaced is freed all the same: nothing in it refers back to it. What was in
-    use when a model came, and is in a cycle, is found when `MODELS` more have come.
+    A model that is replaced is freed by reference count. Other objects that were excluded, and are
+    in a cycle, are collected when `MODELS` more models have come.
     """
 
     def __init__(self) -> None:
         self._models = 0
 
     def on_model(self) -> None:
-        """Collect what is garbage, which would be frozen too, and freeze the rest."""
+        """Collect the garbage, so that it is not excluded too, and exclude all other objects."""
         self._models += 1
         if self._models % MODELS == 0:
             gc.unfreeze()

@@ -30,7 +30,7 @@ LatestState = Callable[[Robot], LastState]
 
 
 class Call(NamedTuple):
-    """What a request is answered with: the node may get another model or settings meanwhile.
+    """The model and settings that answer one request: the node may get others meanwhile.
 
     Attributes:
         robot: the model.
@@ -175,13 +175,10 @@ def check_agreement(robot: Robot, given: Mapping[str, Vector], q: Vector, tolera
     for name, values in given.items() if tolerance and robot.has_loops else ():
         if name not in places:
             continue
-        measured, computed = np.array(values, float).ravel(), q[..., places[name]].ravel()
-        both = measured, np.ascontiguousarray(computed), name not in linear
-        worst, largest = core.largest_disagreement(*both, 1.0)
-        if largest <= tolerance:
-            continue
-        worst, largest = core.largest_disagreement(*both, _scale(robot, name, q, worst))
-        if largest > tolerance:
+        measured = np.array(values, float).ravel()
+        computed = np.ascontiguousarray(q[..., places[name]].ravel())
+        worst, largest = core.largest_disagreement(measured, computed, name not in linear, 1.0)
+        if largest > tolerance and largest / _scale(robot, name, q, worst) > tolerance:
             raise RefusalError(
                 Reason.CONTRADICTION,
                 f"position: '{name}' is given at {measured[worst]:.4g}, but follows from "

@@ -21,6 +21,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.parameter import Parameter
 
 from rbda_ros.control.settings import (
+    MAPS,
     ParameterError,
     Settings,
     check_loop_file,
@@ -33,17 +34,8 @@ from rbda_ros.control.settings import (
 from rbda_ros.errors import listed
 from rbda_ros.robot import Robot
 
-MAPS = {
-    "effort_limits": ("effort_limits.{}", math.inf, "Largest effort [N m, N]; inf for none."),
-    "joint_offsets": ("joint_offsets.{}", 0.0, "Added to the measured position [rad, m]."),
-    "stiffness": ("gains.{}.stiffness", 0.0, "Spring of ~/motor_commands [N m/rad, N/m]."),
-    "damping": ("gains.{}.damping", 0.0, "Damper of ~/motor_commands [N m s/rad, N s/m]."),
-}
-"""Maps by joint: the nested parameter of each entry, its neutral value, and its description.
-
-The name of the map itself is a parameter that holds all of it as YAML text: the old form. It is
-declared only where it is given, because tools write ``map`` and ``map.joint`` into one YAML key.
-"""
+PREFIXES = tuple(form.split("{}")[0] for form, _, _ in MAPS.values())
+"""Of the nested parameters of all maps."""
 POINT = re.compile(r"end_effectors\.(?P<name>.+)\.(?P<field>link|xyz)")
 """Nested parameters of ``end_effectors``: points may have any names."""
 SPELLING = 0.8
@@ -104,7 +96,7 @@ def _warn_of_misspelled(node: Any) -> None:
 
     A parameter file may be for several nodes, so names that are like none of ours are not reported.
     """
-    roots = {form.split(".")[0] for form, _, _ in MAPS.values()}
+    roots = {prefix.removesuffix(".") for prefix in PREFIXES}
     for name in node._parameter_overrides:
         root, dot, rest = name.partition(".")
         known = root in roots if dot else node.has_parameter(name)
@@ -169,8 +161,7 @@ def declare_joints(node: Any, robot: Robot, settings: Settings) -> Settings:
         ParameterError: one of them cannot be used, or names a joint that the robot lacks.
     """
     entries = _entries(robot)
-    roots = tuple(form.split("{}")[0] for form, _, _ in MAPS.values())
-    given = [name for name in node._parameter_overrides if name.startswith(roots)]
+    given = [name for name in node._parameter_overrides if name.startswith(PREFIXES)]
     unknown = [name for name in given if name not in entries]
     if unknown:
         raise ParameterError(
@@ -180,7 +171,7 @@ def declare_joints(node: Any, robot: Robot, settings: Settings) -> Settings:
     values = {}
     for name, (of, joint) in entries.items():
         if not node.has_parameter(name):
-            present = joint_gains(of, getattr(settings, of), signed=of == "joint_offsets")
+            present = _map(settings, of)
             _, neutral, text = MAPS[of]
             descriptor = ParameterDescriptor(description=text, dynamic_typing=True)
             node.declare_parameter(name, present.get(joint, neutral), descriptor)
@@ -189,11 +180,14 @@ def declare_joints(node: Any, robot: Robot, settings: Settings) -> Settings:
     return with_entries(settings, values, robot)
 
 
+def _map(settings: Settings, name: str) -> dict[str, float]:
+    return joint_gains(name, getattr(settings, name), signed=name == "joint_offsets")
+
+
 def undeclare_joints(node: Any, robot: Robot) -> None:
     """Withdraw the nested parameters of joints that a robot does not have."""
-    roots = tuple(form.split("{}")[0] for form, _, _ in MAPS.values())
     known = _entries(robot)
-    for name in [name for name in node._parameters if name.startswith(roots)]:
+    for name in [name for name in node._parameters if name.startswith(PREFIXES)]:
         if name not in known:
             node.undeclare_parameter(name)
 
@@ -208,7 +202,7 @@ def with_entries(settings: Settings, values: Mapping[str, Any], robot: Robot) ->
         if not number or math.isnan(value) or (value < 0.0 and of != "joint_offsets"):
             more = "" if of == "joint_offsets" else " of zero or more"
             raise ParameterError(f"{name}: '{value}' cannot be used; give a number{more}")
-        entry = dict(joint_gains(of, getattr(settings, of), signed=of == "joint_offsets"))
+        entry = dict(_map(settings, of))
         entry.pop(joint, None)
         if value != neutral:
             entry[joint] = float(value)
@@ -255,7 +249,6 @@ def change(
         robot: the model in use; None while the node is unconfigured.
         configured: whether the node is configured, or being so.
     """
-    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     parameters = list(parameters)
     texts = {*MAPS, "end_effectors"}
     unknown = [
@@ -268,9 +261,7 @@ def change(
         return settings, SetParametersResult(successful=False, reason=reason)
     entries = {} if robot is None else _entries(robot)
     nested = {p.name: p.value for p in parameters if p.name in entries}
-    changed = {
-        parameter.name: parameter.value for parameter in parameters if parameter.name in values
-    }
+    changed = {p.name: p.value for p in parameters if p.name in DESCRIPTORS}
     late = sorted(MODEL_PARAMETERS & changed.keys())
     if configured and late:
         reason = (
@@ -283,7 +274,7 @@ def change(
             raise ParameterError(
                 f"{wrong[0]} is no text; give YAML text, or set its nested parameters"
             )
-        wanted = checked_settings(values | changed)
+        wanted = checked_settings(vars(settings) | changed)
         points = {p.name: p.value for p in parameters if POINT.fullmatch(p.name)}
         wanted = with_points(wanted, points)
         if robot is not None:

@@ -110,8 +110,8 @@ MAX_WAITING = 100
 """Requests of one service that wait for their turn; more are refused."""
 
 
-class _Line:
-    """The requests of one service: answered one after the other, in a thread of their own."""
+class _RequestQueue:
+    """The requests of one service, answered one after the other in a thread of their own."""
 
     def __init__(self, name: str, kind: Any, answer: Callable[[Any, Any], Any]) -> None:
         self.name = name
@@ -157,19 +157,19 @@ class SlowServices:
 
     def __init__(self, node: Any) -> None:
         self._node = node
-        self._lines: list[_Line] = []
+        self._queues: list[_RequestQueue] = []
 
     def add(self, kind: Any, name: str, answer: Callable[[Any, Any], Any]) -> None:
         """Offer a service, e.g. ``~/set_payload``."""
-        line = _Line(name.removeprefix("~/"), kind, answer)
-        service = self._node.create_service(kind, name, line.begin, qos_profile=SERVICE_QOS)
+        queue = _RequestQueue(name.removeprefix("~/"), kind, answer)
+        service = self._node.create_service(kind, name, queue.begin, qos_profile=SERVICE_QOS)
         allow_deferred_responses(service, self._on_executor)
-        self._lines.append(line)
+        self._queues.append(queue)
 
     def progress(self) -> dict[str, str]:
         """Requests that are being answered, and for how long; for diagnostics."""
-        began = {line.name: line.began for line in self._lines}
-        now, pending = time.monotonic(), sum(line.worker.pending for line in self._lines)
+        began = {queue.name: queue.began for queue in self._queues}
+        now, pending = time.monotonic(), sum(queue.worker.pending for queue in self._queues)
         running = [f"{name}, {now - t:.1f} s" for name, t in began.items() if t is not None]
         return {
             "requests under way": "; ".join(running) or "none",
@@ -178,12 +178,12 @@ class SlowServices:
 
     def cancel(self) -> None:
         """Cancel running and waiting requests."""
-        for line in self._lines:
-            line.worker.cancel()
+        for queue in self._queues:
+            queue.worker.cancel()
 
     def wait(self, deadline: float) -> bool:
         """Whether all threads have come to rest by a monotonic time."""
-        return all([line.worker.wait(deadline) for line in self._lines])
+        return all([queue.worker.wait(deadline) for queue in self._queues])
 
     def _on_executor(self, task: Callable[[], None]) -> None:
         if self._node.executor is not None:  # else the node has ended

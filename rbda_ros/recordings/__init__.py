@@ -1,7 +1,7 @@
-"""Recordings: what the node would have answered to months of bags, and models that learn from them.
+"""Recordings: bags labelled with the node's messages, and parameters identified from bags.
 
-Lives here: bags in and out, labels by the very code that answers the node's stream, tables of
-samples, many files on many cores or machines, identification and what excites it.
-Comes in: `robot`, and of the node what decides about messages; no rclpy, no running ROS.
+Lives here: bags in and out, labels by the state machine of `control`, tables of samples, many files
+on many cores or machines, identification, and motions for it.
+Comes in: `robot` and `control`; no rclpy, no running ROS.
 Used from outside: `label_file.label_file`, `fleet.label_all`, by the command line.
 """

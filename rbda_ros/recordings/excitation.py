@@ -1,4 +1,4 @@
-"""Motions that tell the most of a robot's parameters, inside its limits, loops and all."""
+"""Motions that determine a robot's parameters well, within the limits of all joints and motors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbda_ros.errors import ClosureError, InputError, SingularityError
-from rbda_ros.recordings.identification import WHAT, unknowns_of
+from rbda_ros.recordings.identification import check_what, unknowns_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import Evidence, regressor_of_efforts
 from rbda_ros.robot.parameter_fit import NOT_EXCITED, expected_information
+from rbda_ros.robot.results import RobotLimits
 from rbda_ros.spatial import Array
 
 HARMONICS = 5
@@ -21,11 +22,11 @@ MARGIN = 0.95
 RANGE = 1.5
 """To either side, where a joint has no limit [rad, m]."""
 NOISE = 0.02
-"""Standard deviation of efforts that is reckoned with, as a share of the largest."""
+"""Assumed standard deviation of measured efforts, as a share of the largest effort."""
 SAMPLES = 120
-"""States that a motion is judged by."""
+"""States at which limits and information of a motion are computed."""
 SMALLEST = 1e-3
-"""Share of a shape below which it fits into no limits."""
+"""Scale of a shape below which it is said not to fit into the limits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +37,9 @@ class Trajectory:
         joints: their names.
         times: (n,) [s].
         position, velocity, acceleration: (n, joints).
-        information: what it tells [nat].
-        told: names of parameters that it tells something of.
-        untold: and of the others that were asked for.
+        information: about the parameters, from measured efforts [nat].
+        told: names of the parameters that it determines.
+        untold: names of the others that were asked for.
     """
 
     joints: tuple[str, ...]
@@ -51,36 +52,18 @@ class Trajectory:
     untold: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Limits:
-    """Of every joint of one coordinate, of the actuators, and of the independent joints."""
-
-    lower: Array
-    upper: Array
-    velocity: Array
-    effort: Array
-    force: Array
-
-    @classmethod
-    def of(cls, robot: Robot, effort_limits: Mapping[str, float]) -> _Limits:
-        joints = {joint.name: joint.limits for joint in robot.description.joints}
-        every = [joints[name] for name in robot.joint_names]
-        lower = np.array([limit.lower for limit in every])
-        upper = np.array([limit.upper for limit in every])
-        width = upper - lower
-        kept = (1.0 - MARGIN) / 2 * np.where(np.isfinite(width), width, 0.0)
-        most = {name: limit.effort for name, limit in joints.items()}
-        efforts = [min(most[n], effort_limits.get(n, math.inf)) for n in robot.actuated_joint_names]
-        # A joint that no motor may move by itself has none; it is independent all the same.
-        forces = [most[name] or math.inf for name in robot.independent_joint_names]
-        velocity = MARGIN * np.array([limit.velocity for limit in every])
-        return cls(
-            lower + kept,
-            upper - kept,
-            velocity,
-            MARGIN * np.array(efforts),
-            MARGIN * np.array(forces),
-        )
+def _limits(robot: Robot, effort_limits: Mapping[str, float]) -> RobotLimits:
+    """The share of all limits that is used; efforts are those of the actuated joints."""
+    limits = robot.limits
+    width = limits.upper - limits.lower
+    kept = (1.0 - MARGIN) / 2 * np.where(np.isfinite(width), width, 0.0)
+    given = [effort_limits.get(name, math.inf) for name in robot.actuated_joint_names]
+    return RobotLimits(
+        limits.lower + kept,
+        limits.upper - kept,
+        MARGIN * limits.velocity,
+        MARGIN * np.minimum(limits.effort[list(robot.actuated_coordinates)], given),
+    )
 
 
 class _Search:
@@ -98,8 +81,11 @@ class _Search:
         if len(robot.actuated_joint_names) != robot.ny:
             raise InputError(f"{robot.name}: takes as many actuators as degrees of freedom")
         self.robot, self.seconds, self._what = robot, seconds, what
-        self._limits = _Limits.of(robot, effort_limits)
-        independent = [robot.joint_names.index(name) for name in robot.independent_joint_names]
+        self._limits = _limits(robot, effort_limits)
+        independent = list(robot.independent_coordinates)
+        force = robot.limits.effort[independent]
+        # A joint that no motor may move by itself has none; it is independent all the same.
+        self._force = MARGIN * np.where(force, force, math.inf)
         lower, upper = self._limits.lower[independent], self._limits.upper[independent]
         home = robot.independent_position(robot.neutral())
         # Around the assembly, which closes the loops; moved inside the limits if it is not.
@@ -138,7 +124,7 @@ class _Search:
             and (q <= limits.upper).all()
             and (np.abs(qd) <= limits.velocity).all()
             and (np.abs(efforts) <= limits.effort).all()
-            and (np.abs(force) <= limits.force).all()
+            and (np.abs(force) <= self._force).all()
         )
         return (q, yd, ydd) if inside else None
 
@@ -179,7 +165,7 @@ def excite(
     effort_limits: Mapping[str, float] | None = None,
     told: Callable[[int, float], None] = lambda done, information: None,
 ) -> Trajectory:
-    """A motion that tells much of the parameters: Fourier series, improved at random.
+    """Search for a motion that determines the parameters well: Fourier series, varied at random.
 
     Position, velocity and effort limits hold for every joint and motor, dependent ones included,
     and the loops stay closed and away from their dead points.
@@ -187,21 +173,17 @@ def excite(
     Args:
         robot: the model.
         what: some of inertia and friction.
-        seconds: how long it takes.
-        rate: states a second of the answer.
-        tries: motions to look at; more are better.
+        seconds: duration of the motion.
+        rate: states a second of the result [Hz].
+        tries: motions to try; more are better.
         seed: of the search.
         effort_limits: largest efforts of actuated joints, beside the description's [N m, N].
-        told: takes how many were looked at, and the information of the best.
+        told: called with the number of motions tried, and the information of the best.
 
     Raises:
         InputError: arguments that cannot be used, or no motion fits into the limits.
     """
-    unknown = sorted(set(what) - {"inertia", "friction"})
-    if unknown or not what:
-        raise InputError(
-            f"what: {', '.join(unknown) or 'nothing'}; use some of {WHAT[0]}, {WHAT[1]}"
-        )
+    check_what(what, ("inertia", "friction"))
     if not (0.0 < seconds < math.inf and 0.0 < rate < math.inf and seconds * rate >= SAMPLES):
         raise InputError(f"{seconds:g} s at {rate:g} Hz: give at least {SAMPLES} states")
     search = _Search(robot, seconds, what, effort_limits or {})
@@ -223,7 +205,7 @@ def excite(
 
 
 def _trajectory(search: _Search, shape: Array, scale: float, rate: float) -> Trajectory:
-    """The motion in full, with limits held between the states that it was judged by too."""
+    """The motion at every time, scaled down until it is inside the limits there too."""
     times = np.arange(round(search.seconds * rate) + 1) / rate
     while scale > SMALLEST and search.fits(shape, scale, times) is None:
         scale *= 0.97

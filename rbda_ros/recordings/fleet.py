@@ -1,4 +1,4 @@
-"""Many recordings: on this machine's cores, or on a Dask cluster, by the same function."""
+"""Label many recordings, on the cores of this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rbda_ros.recordings.label_file import FileReport, Job, Model, Options, labe
 
 REPORT = "label_report.json"
 SILENT = 60.0
-"""How long a worker may say nothing before another does its file [s]: it is suspended, or lost."""
+"""Time without a heartbeat after which a worker's file is given to another [s]."""
 LOOK = 5.0
-"""How often to look which workers answer [s]: their heartbeats come every half second or so."""
+"""Period of looking which workers answer [s]; heartbeats come about every half second."""
 POLL = 0.02
-"""How long to wait before looking again whether a file is done [s]."""
+"""Period of looking whether a file is done [s]."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def label_all(
         options: how recordings are labelled.
         workers: processes on this machine; 0 for one a core.
         scheduler: address of a Dask cluster to use in their place.
-        told: takes how many are done, of how many, the share of the one under way, and the
-            report of one that is done.
+        told: called with the number of recordings that are done and of all, the share of the one
+            under way, and the report of one that is done.
 
     Raises:
         InputError: there are no recordings, or a module is missing.
@@ -98,8 +98,14 @@ def label_all(
     ]
     count = min(workers or os.cpu_count() or 1, len(tasks))
     reports: list[FileReport] = []
-    running = _in_order(tasks, told) if count == 1 and not scheduler else None
-    for report in running or _on_cluster(tasks, count, scheduler):
+
+    def share_done(share: float) -> None:
+        told(len(reports), len(tasks), share, None)
+
+    found: Iterator[FileReport] = (label_task(task, share_done) for task in tasks)
+    if count > 1 or scheduler:
+        found = _on_cluster(tasks, count, scheduler)
+    for report in found:
         reports.append(report)
         told(len(reports), len(tasks), 0.0, report)
     reports.sort(key=lambda report: report.source)
@@ -108,18 +114,11 @@ def label_all(
     return reports
 
 
-def _in_order(
-    tasks: Sequence[Task], told: Callable[[int, int, float, FileReport | None], None]
-) -> Iterator[FileReport]:
-    for k, task in enumerate(tasks):
-        yield label_task(task, lambda share, k=k: told(k, len(tasks), share, None))  # type: ignore[misc]
-
-
 def _on_cluster(tasks: Sequence[Task], workers: int, scheduler: str) -> Iterator[FileReport]:
-    """Reports as they come.
+    """Reports in the order in which recordings are done.
 
-    A worker that dies, or says nothing for `SILENT` seconds, costs its file, which another does
-    again; once, and where there is no other, it is reported as failed.
+    The file of a worker that dies, or has no heartbeat for `SILENT` seconds, is given to another
+    worker, once. After that, or where there is no other worker, it is reported as failed.
     """
     require("distributed", "fleet")
     from distributed import as_completed

@@ -1,7 +1,7 @@
-"""Joints that a recording does not have: held where they are said to be, so that the rest is known.
+"""Joints that a recording lacks are held: fixed at a position, so that the others are determined.
 
 A recording of an arm often lacks the fingers of its gripper. The robot with these joints fixed has
-the same dynamics for the others, as long as they stay where they are held.
+the same dynamics for the others, as long as the fingers do not move.
 """
 
 from __future__ import annotations

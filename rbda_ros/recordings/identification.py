@@ -32,7 +32,7 @@ from rbda_ros.spatial import Array
 WHAT = ("inertia", "friction", "offset", "effort_offset", "payload")
 """Quantities that can be identified: offsets are of positions, and of measured efforts."""
 FITTED = 0.7
-"""Share of the time that is fitted; the rest judges."""
+"""Share of the time that is fitted; the rest validates the result."""
 LARGEST_OFFSET = 0.5
 """Standard deviation of the zero of a joint, before measuring, where efforts would allow more."""
 STEP = 1e-4
@@ -154,10 +154,16 @@ def identify_motions(
     return found
 
 
-def _check_what(what: Collection[str], payload: str | None) -> None:
-    unknown = sorted(set(what) - set(WHAT))
+def check_what(what: Collection[str], allowed: Sequence[str]) -> None:
+    """Reject quantities that are not among the allowed ones, and none at all."""
+    unknown = sorted(set(what) - set(allowed))
     if unknown or not what:
-        raise InputError(f"what: {', '.join(unknown) or 'nothing'}; use some of {', '.join(WHAT)}")
+        said = ", ".join(unknown) or "nothing"
+        raise InputError(f"what: {said}; use some of {', '.join(allowed)}")
+
+
+def _check_what(what: Collection[str], payload: str | None) -> None:
+    check_what(what, WHAT)
     if ("payload" in what) != (payload is not None):
         raise InputError("payload: name the link that carries it, and only with 'payload'")
 

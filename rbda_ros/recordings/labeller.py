@@ -23,19 +23,20 @@ from rbda_ros.robot import Robot
 
 Vector = NDArray[np.float64]
 
-LABELS = ("feedforward", "joint_states", "external_effort", "residual")
+LABEL_OF = {
+    Output.FEEDFORWARD: "feedforward",
+    Output.COMPLETED_STATES: "joint_states",
+    Output.EXTERNAL_EFFORT: "external_effort",
+}
+"""The label that each message of the stream is."""
+LABELS = (*LABEL_OF.values(), "residual")
 """Topics that are added, under the node's name."""
 OTHER_TOPICS = {
-    "~/reference": "trajectory_msgs/msg/JointTrajectory",
-    "~/base_state": "nav_msgs/msg/Odometry",
-    "~/external_wrench": "geometry_msgs/msg/WrenchStamped",
+    "~/reference": (Input.REFERENCE, "trajectory_msgs/msg/JointTrajectory"),
+    "~/base_state": (Input.BASE_STATE, "nav_msgs/msg/Odometry"),
+    "~/external_wrench": (Input.EXTERNAL_WRENCH, "geometry_msgs/msg/WrenchStamped"),
 }
 """Topics that the node listens to beside joint states, and their types."""
-INPUTS = {
-    "~/reference": Input.REFERENCE,
-    "~/base_state": Input.BASE_STATE,
-    "~/external_wrench": Input.EXTERNAL_WRENCH,
-}
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,9 @@ class Labeller:
 
     def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
         """Take a message of one of `OTHER_TOPICS`, serialized; one of another type is skipped."""
-        if msgtype == OTHER_TOPICS[topic]:
-            self._stream.answer(INPUTS[topic], data, time)
+        number, wanted = OTHER_TOPICS[topic]
+        if msgtype == wanted:
+            self._stream.answer(number, data, time)
 
     @staticmethod
     def _efforts(names: Sequence[str], values: Vector, like: bytes) -> bytes:
@@ -218,14 +220,6 @@ class Labeller:
             return None
         tau = np.concatenate([np.zeros(self._robot.coordinates.base_nv), measured])
         return self._robot.actuator_efforts(q, tau)
-
-
-LABEL_OF = {
-    Output.FEEDFORWARD: "feedforward",
-    Output.COMPLETED_STATES: "joint_states",
-    Output.EXTERNAL_EFFORT: "external_effort",
-}
-"""The label that each message of the stream is."""
 
 
 LOWEST = 0.1

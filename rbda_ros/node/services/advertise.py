@@ -6,43 +6,16 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from rbda_ros import srv
 from rbda_ros.cluster_tree.cancelling import CancelledWorkError
 from rbda_ros.errors import InputError, ModelError, one_line, readable
 from rbda_ros.node.messages import Call
-from rbda_ros.node.services.dynamics_services import (
-    constrained_forward_dynamics,
-    describe_actuation,
-    forward_dynamics,
-    inverse_dynamics,
-    inverse_kinematics,
-    mass_matrix,
-    operational_space_inertia,
-)
+from rbda_ros.node.services import dynamics_services as dynamics
+from rbda_ros.node.services import model_services as model
+from rbda_ros.node.services import trajectory_services as trajectory
 from rbda_ros.node.services.in_place import for_service
-from rbda_ros.node.services.model_services import describe_model, identify_payload, set_payload
-from rbda_ros.node.services.trajectory_services import (
-    LimitError,
-    convert_state,
-    convert_trajectory,
-    trajectory_inverse_dynamics,
-)
 from rbda_ros.node.slow_services import SERVICE_QOS, SlowServices
 from rbda_ros.robot import Robot
-from rbda_ros.srv import (
-    ConstrainedForwardDynamics,
-    ConvertState,
-    ConvertTrajectory,
-    DescribeActuation,
-    DescribeModel,
-    ForwardDynamics,
-    IdentifyPayload,
-    InverseDynamics,
-    InverseKinematics,
-    MassMatrix,
-    OperationalSpaceInertia,
-    SetPayload,
-    TrajectoryInverseDynamics,
-)
 
 Handler = Callable[[Call, Any, Any], None]
 
@@ -53,7 +26,7 @@ class Runs(Enum):
     ON_EXECUTOR = auto()
     IN_PLACE = auto()
     """On the executor, messages converted in C: controllers may call it in every cycle."""
-    IN_A_THREAD = auto()
+    IN_THREAD = auto()
     """Its own: it traces kernels, or takes long."""
 
 
@@ -67,19 +40,19 @@ class Service(NamedTuple):
 
 
 SERVICES = (
-    Service(InverseDynamics, inverse_dynamics, Runs.IN_PLACE),
-    Service(ForwardDynamics, forward_dynamics, Runs.IN_PLACE),
-    Service(DescribeModel, describe_model, Runs.ON_EXECUTOR, needs_active=False),
-    Service(MassMatrix, mass_matrix, Runs.ON_EXECUTOR),
-    Service(ConstrainedForwardDynamics, constrained_forward_dynamics, Runs.IN_A_THREAD),
-    Service(OperationalSpaceInertia, operational_space_inertia, Runs.IN_A_THREAD),
-    Service(TrajectoryInverseDynamics, trajectory_inverse_dynamics, Runs.IN_A_THREAD),
-    Service(SetPayload, set_payload, Runs.IN_A_THREAD, needs_active=False),
-    Service(IdentifyPayload, identify_payload, Runs.IN_A_THREAD),
-    Service(ConvertState, convert_state, Runs.IN_A_THREAD),
-    Service(ConvertTrajectory, convert_trajectory, Runs.IN_A_THREAD),
-    Service(DescribeActuation, describe_actuation, Runs.IN_A_THREAD),
-    Service(InverseKinematics, inverse_kinematics, Runs.IN_A_THREAD),
+    Service(srv.InverseDynamics, dynamics.inverse_dynamics, Runs.IN_PLACE),
+    Service(srv.ForwardDynamics, dynamics.forward_dynamics, Runs.IN_PLACE),
+    Service(srv.DescribeModel, model.describe_model, Runs.ON_EXECUTOR, needs_active=False),
+    Service(srv.MassMatrix, dynamics.mass_matrix, Runs.ON_EXECUTOR),
+    Service(srv.ConstrainedForwardDynamics, dynamics.constrained_forward_dynamics, Runs.IN_THREAD),
+    Service(srv.OperationalSpaceInertia, dynamics.operational_space_inertia, Runs.IN_THREAD),
+    Service(srv.TrajectoryInverseDynamics, trajectory.trajectory_inverse_dynamics, Runs.IN_THREAD),
+    Service(srv.SetPayload, model.set_payload, Runs.IN_THREAD, needs_active=False),
+    Service(srv.IdentifyPayload, model.identify_payload, Runs.IN_THREAD),
+    Service(srv.ConvertState, trajectory.convert_state, Runs.IN_THREAD),
+    Service(srv.ConvertTrajectory, trajectory.convert_trajectory, Runs.IN_THREAD),
+    Service(srv.DescribeActuation, dynamics.describe_actuation, Runs.IN_THREAD),
+    Service(srv.InverseKinematics, dynamics.inverse_kinematics, Runs.IN_THREAD),
 )
 
 
@@ -92,7 +65,7 @@ def advertise(node: Any) -> SlowServices:
     slow = SlowServices(node)
     for service in SERVICES:
         name, answer = f"~/{service.handler.__name__}", answering(node, service)
-        if service.runs is Runs.IN_A_THREAD:
+        if service.runs is Runs.IN_THREAD:
             slow.add(service.kind, name, answer)
             continue
         kind = for_service(service.kind) if service.runs is Runs.IN_PLACE else service.kind
@@ -112,7 +85,7 @@ def answering(node: Any, service: Service) -> Callable[[Any, Any], Any]:
             service.handler(call, request, response)
         except (InputError, ModelError) as error:
             refused = kind.Response(success=False, message=readable(str(error)))
-            if isinstance(error, LimitError):
+            if isinstance(error, trajectory.LimitError):
                 refused.violations = error.violations
             return refused
         except CancelledWorkError:

@@ -1,9 +1,9 @@
 /* ROS messages between C and Python, without the classes that ROS generates.
  *
- * rclpy makes such an object of each pose, twist and vector in a message, and first of each one's
- * defaults: for thirty joints that takes longer than their dynamics. Here a message becomes a
- * namespace of namespaces, and arrays of float64 become numpy's. Where its fields are in memory,
- * the introspection says that was compiled with the message. */
+ * rclpy makes such an object for each pose, twist and vector in a message, with default values
+ * first: for thirty joints that takes longer than their dynamics. Here a message becomes a namespace
+ * of namespaces, and arrays of float64 become numpy arrays. The introspection data that is compiled
+ * with each message says where its fields are in memory. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -57,14 +57,14 @@ static bool is_known(const members_t *members)
   return members != NULL;
 }
 
-/* What is found out once of a message: its fields' names, and those of messages inside. */
+/* A type of messages: the names of its fields, and the layouts of messages inside. */
 typedef struct layout {
   const members_t *members;
   PyObject **names;
   struct layout **inside; /* NULL for fields that are no messages */
 } layout_t;
 
-/* Stays for ever, as classes of messages do. */
+/* It is never freed, as classes of messages are not. */
 static layout_t *new_layout(const members_t *members)
 {
   const uint32_t count = members->member_count_;
@@ -225,7 +225,7 @@ static bool write_field(const member_t *field, const layout_t *inside, void *at,
   return good;
 }
 
-/* A field that the message does not have is somebody's mistake in spelling. */
+/* Reject fields that the message does not have: they are spelling mistakes. */
 static bool has_no_more(const layout_t *layout, PyObject *object)
 {
   if (!PyObject_TypeCheck(object, (PyTypeObject *)namespace_type)) return true;
@@ -260,7 +260,8 @@ static bool write_fields(const layout_t *layout, void *at, PyObject *object)
   return good;
 }
 
-/* What rclpy calls: it says nothing of which message it has, so each kind has its functions. */
+/* The functions that rclpy calls. It does not pass the type of the message, so that each type
+ * needs functions of its own. */
 
 enum { MAX_KINDS = 32 };
 static struct {

@@ -12,17 +12,9 @@ from rbda_ros.errors import InputError
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
 from rbda_ros.node.messages import Call
-from rbda_ros.robot import Robot
+from rbda_ros.robot import Robot, kinematic_tasks
 from rbda_ros.robot.contacts import Contact, Stop, Wheel
 from rbda_ros.robot.inputs import pose_matrix
-from rbda_ros.robot.kinematic_tasks import (
-    CenterOfMassTask,
-    OrientationTask,
-    PoseTask,
-    PositionTask,
-    PostureTask,
-    Task,
-)
 
 MAX_FRAMES = 64
 """Frames of one request: for more, the kernels of their Jacobians would push out all others."""
@@ -171,34 +163,33 @@ CONTRADICTION = 1e-6
 
 def contact(number: int, message: Any) -> Contact | Wheel:
     """A ``rbda_ros/Contact`` as the model takes it."""
-    normal = messages.xyz(message.normal)
+    normal, axis = messages.xyz(message.normal), messages.xyz(message.axis)
+    common: dict[str, Any] = {
+        "link": message.link,
+        "xyz": messages.xyz(message.offset),
+        "normal": normal if any(normal) else (0.0, 0.0, 1.0),
+        "damping": message.damping,
+        "weight": message.weight or 1.0,
+    }
+    rows = tuple(message.rows)
     if message.radius:
-        axis = messages.xyz(message.axis)
         return Wheel(
-            link=message.link,
+            **common,
             radius=message.radius,
-            xyz=messages.xyz(message.offset),
             axis=axis if any(axis) else None,
-            normal=normal if any(normal) else (0.0, 0.0, 1.0),
-            rows=tuple(message.rows) or ("x", "y", "z"),
-            damping=message.damping,
-            weight=message.weight or 1.0,
+            rows=rows or ("x", "y", "z"),
         )
     target = None
     if message.stiffness:
         place = messages.base_position(f"contacts[{number}].target", message.target)
         target = pose_matrix(place) if message.kind == "weld" else place[:3]
     return Contact(
-        link=message.link,
-        xyz=messages.xyz(message.offset),
+        **common,
         kind=message.kind or "point",
-        normal=normal if any(normal) else (0.0, 0.0, 1.0),
-        rows=tuple(message.rows) or None,
+        rows=rows or None,
         acceleration=messages.six(f"contacts[{number}].acceleration", message.acceleration),
         target=target,
         stiffness=message.stiffness,
-        damping=message.damping,
-        weight=message.weight or 1.0,
         to=message.to or None,
     )
 
@@ -214,9 +205,9 @@ def inverse_kinematics(call: Call, request: Any, response: Any) -> None:
     tasks = _frame_tasks(call, request)
     if request.center_of_mass_weight:
         target = messages.xyz(request.center_of_mass)
-        tasks.append(CenterOfMassTask(target, request.center_of_mass_weight))
+        tasks.append(kinematic_tasks.CenterOfMassTask(target, request.center_of_mass_weight))
     if request.posture_weight:
-        tasks.append(PostureTask(state.q, request.posture_weight))
+        tasks.append(kinematic_tasks.PostureTask(state.q, request.posture_weight))
     if all(task.soft for task in tasks):
         raise InputError("frames: nothing has a target; name a frame, or weigh center_of_mass")
     found = robot.inverse_kinematics(
@@ -241,21 +232,21 @@ def inverse_kinematics(call: Call, request: Any, response: Any) -> None:
         )
 
 
-def _frame_tasks(call: Call, request: Any) -> list[Task]:
+def _frame_tasks(call: Call, request: Any) -> list[kinematic_tasks.Task]:
     count = len(request.frames)
     places = messages.frames(call, request)
     kinds = _one_each("kinds", request.kinds, count, "pose")
     weights = _one_each("weights", request.weights, count, 1.0)
     targets = _one_each("targets", request.targets, count, None)
-    tasks: list[Task] = []
+    tasks: list[kinematic_tasks.Task] = []
     for k, (frame, kind, weight) in enumerate(zip(places, kinds, weights, strict=True)):
         pose = pose_matrix(messages.base_position(f"targets[{k}]", targets[k]))
         if kind == "pose":
-            tasks.append(PoseTask(frame, pose, weight))
+            tasks.append(kinematic_tasks.PoseTask(frame, pose, weight))
         elif kind == "position":
-            tasks.append(PositionTask(frame, pose[:3, 3], weight))
+            tasks.append(kinematic_tasks.PositionTask(frame, pose[:3, 3], weight))
         elif kind == "orientation":
-            tasks.append(OrientationTask(frame, pose[:3, :3], weight))
+            tasks.append(kinematic_tasks.OrientationTask(frame, pose[:3, :3], weight))
         else:
             raise InputError(f"kinds[{k}] is {kind!r}; give pose, position or orientation")
     return tasks

@@ -1,10 +1,10 @@
-"""Service types whose messages are quick to read and write.
+"""Service types whose messages are converted quickly.
 
-rclpy makes Python objects of a message: of each pose, twist and vector, and first of each one's
-defaults. For thirty joints that takes longer than their dynamics. But all it knows of a type is a
-few C functions: to make a message, to turn it into Python and back, and to destroy it. Here it is
-given others to convert with (`c_messages.c`). Fields have the same names; arrays of float64
-are numpy's, and messages in messages are namespaces. Plain messages may be sent too.
+rclpy converts a message into a Python object for each pose, twist and vector in it, and makes each
+with default values first. For thirty joints that takes longer than their dynamics. rclpy takes the
+functions that make, convert and destroy a message from its type. The types made here give it those
+of `c_messages.c` for the conversion. Fields have the same names; arrays of float64 are numpy
+arrays, and messages in messages are namespaces. Plain messages may be sent too.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ def for_service(kind: Any) -> Any:
     return _service_type(kind) or kind
 
 
-def for_client(kind: Any) -> Any:
-    """A type for `create_client`; ``kind`` itself where its messages are left to rclpy."""
-    return _service_type(kind) or kind
+for_client = for_service
+"""The same for `create_client`."""
 
 
 @cache
@@ -49,7 +48,7 @@ def _service_type(kind: Any) -> Any:
 
 
 class _Message(SimpleNamespace):
-    """All fields as they are by default, but for those given."""
+    """A message: the given fields, and the defaults of all others."""
 
     number: ClassVar[int]
     plain: ClassVar[type]
@@ -60,7 +59,7 @@ class _Message(SimpleNamespace):
 
 
 class _PlainToo(type):
-    """Of classes that count plain messages among theirs."""
+    """Metaclass of classes for which plain messages are instances too."""
 
     plain: type
 

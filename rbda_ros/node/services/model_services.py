@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import Inertia
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
+from rbda_ros.control import native
 from rbda_ros.control.joint_map import map_joints, places
 from rbda_ros.control.model_builder import warm
 from rbda_ros.control.rejections import RefusalError
@@ -81,11 +80,11 @@ def _swap(node: Any, old: Robot, new: Robot) -> Robot | None:
 
 
 SHORTEST = 0.5
-"""Time that an estimate needs at least [s]."""
+"""Shortest time that an estimate is made from [s]."""
 MAX_SAMPLES = 4000
-"""Joint states that are used of many: one in so many is left out, evenly."""
+"""Joint states that are used at most; of more, every second, third or so on is used."""
 HARDLY = 0.5
-"""Share of the mass that its deviation may be before the answer warns."""
+"""Deviation of the mass, as a share of it, above which the response warns."""
 
 
 def identify_payload(call: Call, request: Any, response: Any) -> None:
@@ -126,10 +125,10 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
     names = [(settings.joint_prefix + name).encode() for name in robot.joint_names]
     ours = [data for data in recent if any(name in data for name in names)]
     messages = [
-        m for m in map(_read, _thinned(ours)) if m is not None and _known(robot, settings, m)
+        m for m in map(_read, _thinned(ours)) if m is not None and _known(robot, settings, m.names)
     ]
-    messages = [m for m in messages if list(m.name) == list(messages[-1].name)]
-    stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages])
+    messages = [m for m in messages if m.names == messages[-1].names]
+    stamps = np.array([m.stamp for m in messages])
     later = stamps[1:] > np.maximum.accumulate(stamps)[:-1]
     rising = np.flatnonzero(np.concatenate([[True], later])) if messages else stamps
     if len(rising) < FEWEST_SAMPLES or stamps[rising[-1]] - stamps[0] < SHORTEST * 1e9:
@@ -138,7 +137,7 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
             "name the same joints; wait, and call again"
         )
     messages = [messages[k] for k in rising]
-    found = _known(robot, settings, messages[-1])
+    found = _known(robot, settings, messages[-1].names)
     joints, at = map_joints(robot, tuple(found)), list(found.values())
     position, velocity = (_numbers(messages, field, at) for field in ("position", "velocity"))
     offsets = joint_offsets(settings, tuple(found))
@@ -156,24 +155,32 @@ def _thinned(recent: Sequence[bytes]) -> Sequence[bytes]:
     return recent[::-1][::step][::-1]  # the newest stays
 
 
-def _read(data: bytes) -> Any:
+class _JointState(NamedTuple):
+    names: list[str]
+    stamp: int  # [ns]
+    position: bytes
+    velocity: bytes
+    effort: bytes
+
+
+def _read(data: bytes) -> _JointState | None:
     """A joint state; None where bytes are none, such as a broken publisher's."""
     try:
-        return deserialize_message(data, JointState)
-    except RuntimeError:
+        return _JointState(*native.read_joint_state(data))
+    except ValueError:
         return None
 
 
-def _known(robot: Robot, settings: Settings, message: Any) -> dict[str, int]:
+def _known(robot: Robot, settings: Settings, names: Sequence[str]) -> dict[str, int]:
     """Where the robot's joints stand in a message; empty where it names none, or one twice."""
     try:
-        return places(message.name, settings.joint_prefix, set(robot.joint_names))
+        return places(names, settings.joint_prefix, set(robot.joint_names))
     except RefusalError:
         return {}
 
 
 def _actuator_efforts(
-    robot: Robot, state: Any, found: dict[str, int], messages: Sequence[Any]
+    robot: Robot, state: Any, found: dict[str, int], messages: Sequence[_JointState]
 ) -> np.ndarray:
     """(n, actuated) of the motors as measured, or else what those of the joints come to."""
     for names in (robot.actuated_joint_names, robot.independent_joint_names):
@@ -188,11 +195,11 @@ def _actuator_efforts(
     )
 
 
-def _numbers(messages: Sequence[Any], field: str, at: Sequence[int]) -> np.ndarray:
-    size = len(messages[-1].name)
-    if any(len(getattr(message, field)) != size for message in messages):
+def _numbers(messages: Sequence[_JointState], field: str, at: Sequence[int]) -> np.ndarray:
+    rows = [np.frombuffer(getattr(message, field)) for message in messages]
+    if any(len(row) != len(messages[-1].names) for row in rows):
         raise InputError(f"some joint_states have no {field} for every joint; publish it")
-    numbers = np.array([getattr(message, field) for message in messages])[:, list(at)]
+    numbers = np.array(rows)[:, list(at)]
     if not np.isfinite(numbers).all():
         raise InputError(f"joint_states: {field} is not finite; call again in a while")
     return numbers
@@ -211,9 +218,11 @@ def describe_model(call: Call, request: Any, response: Any) -> None:
     response.links = [description.root, *(name for name in links if name != description.root)]
     response.clusters = [_cluster(cluster) for cluster in robot.clusters]
     response.joints = _joints(robot)
-    joints_of = _joints_of_constraints(robot)
+    # A constraint ties together all joints of its cluster, unless it names some.
+    tied = {name: cluster.joints for cluster in robot.clusters for name in cluster.constraints}
     response.constraints = [
-        _constraint(constraint, joints_of) for constraint in description.constraints
+        _constraint(constraint, tied.get(constraint.name, ()))
+        for constraint in description.constraints
     ]
     response.payloads = [_payload(*item) for item in robot.payloads.items()]
 
@@ -232,37 +241,24 @@ def _cluster(cluster: Any) -> ClusterInfo:
 def _joints(robot: Robot) -> list[JointInfo]:
     by_name = {joint.name: joint for joint in robot.description.joints}
     cluster_of = {name: cluster.name for cluster in robot.clusters for name in cluster.joints}
-    infos = []
-    for name in robot.joint_names:
-        joint = by_name[name]
-        infos.append(
-            JointInfo(
-                name=name,
-                type=joint.type,
-                parent_link=joint.parent,
-                child_link=joint.child,
-                lower=joint.limits.lower,
-                upper=joint.limits.upper,
-                velocity=joint.limits.velocity,
-                effort=joint.limits.effort,
-                cluster=cluster_of.get(name, ""),
-            )
+    return [
+        JointInfo(
+            name=joint.name,
+            type=joint.type,
+            parent_link=joint.parent,
+            child_link=joint.child,
+            lower=joint.limits.lower,
+            upper=joint.limits.upper,
+            velocity=joint.limits.velocity,
+            effort=joint.limits.effort,
+            cluster=cluster_of.get(joint.name, ""),
         )
-    return infos
+        for joint in map(by_name.__getitem__, robot.joint_names)
+    ]
 
 
-def _joints_of_constraints(robot: Robot) -> dict[str, list[str]]:
-    """Joints of the cluster that each constraint ties together."""
-    return {
-        constraint: list(cluster.joints)
-        for cluster in robot.clusters
-        for constraint in cluster.constraints
-    }
-
-
-def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> ConstraintInfo:
-    info = ConstraintInfo(name=constraint.name, joints=joints_of.get(constraint.name, []))
-    info.type = constraint.type
+def _constraint(constraint: Constraint, joints: Sequence[str]) -> ConstraintInfo:
+    info = ConstraintInfo(name=constraint.name, type=constraint.type, joints=list(joints))
     if isinstance(constraint, Coupling):
         info.joints = list(constraint.terms)
     elif isinstance(constraint, CutJoint):

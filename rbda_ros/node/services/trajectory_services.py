@@ -6,7 +6,8 @@ Along a trajectory the loops are closed from point to point, then all is compute
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from itertools import compress
+from typing import Any, TypeVar
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -22,13 +23,15 @@ from rbda_ros.robot.conversion import JointMotion
 from rbda_ros.robot.state import State
 
 Solved = TypeVar("Solved")
+Columns = dict[str, Vector]
+"""Numbers of all points, by joint name (N,) or by the field of a point (N, joints)."""
 
 MAX_POINTS = 50_000
-"""Points of one trajectory; beside the stream there is no room for more."""
+"""Points of one trajectory; the memory for more is not available beside the stream."""
 IN_ONE_BATCH = 4096
 """Points whose efforts are computed together."""
 AT_ONCE = 500
-"""Points whose loops are closed before the node looks whether it is to end."""
+"""Points whose loops are closed before the service looks whether it was cancelled."""
 
 
 def trajectory_inverse_dynamics(call: Call, request: Any, response: Any) -> None:
@@ -44,7 +47,7 @@ def trajectory_inverse_dynamics(call: Call, request: Any, response: Any) -> None
     q = _closed(robot, joints, positions, pose)
     friction = "friction" in call.settings.effort_terms
 
-    def efforts(part: slice) -> _Motion:
+    def efforts(part: slice) -> tuple[Columns, Vector]:
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
         state = robot.state(q[part])
         state = messages.moving(robot, joints, state, velocities[part], base[0])
@@ -56,7 +59,8 @@ def trajectory_inverse_dynamics(call: Call, request: Any, response: Any) -> None
         )
         if not np.isfinite(efforts).all():
             raise InputError("no finite efforts give this motion")
-        return _of_actuated(robot, state, ydd, efforts, tau)
+        fields = _of_actuated(robot, state, ydd) | {"effort": efforts}
+        return fields, tau[:, : robot.coordinates.base_nv]
 
     response.trajectory = JointTrajectory(
         header=request.trajectory.header, joint_names=list(robot.actuated_joint_names)
@@ -64,10 +68,10 @@ def trajectory_inverse_dynamics(call: Call, request: Any, response: Any) -> None
     for start in range(0, len(times), IN_ONE_BATCH):
         check_cancelled()
         stop = min(start + IN_ONE_BATCH, len(times))
-        motion = _naming_the_point(efforts, start, stop)
-        response.trajectory.points += _points(motion, times[start:stop])
+        fields, base_wrenches = _naming_the_point(efforts, start, stop)
+        response.trajectory.points += _points(fields, times[start:stop])
         if robot.floating_base:
-            response.base_wrenches += [messages.wrench(row) for row in motion.base_wrench]
+            response.base_wrenches += [messages.wrench(row) for row in base_wrenches]
 
 
 def _checked_points(trajectory: JointTrajectory) -> Any:
@@ -76,16 +80,6 @@ def _checked_points(trajectory: JointTrajectory) -> Any:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
     messages.check_count("trajectory.points", points, MAX_POINTS)
     return points
-
-
-class _Motion(NamedTuple):
-    """Of the actuated joints (N, actuated), and the wrench on a floating base (N, 6 or 0)."""
-
-    position: Vector
-    velocity: Vector
-    acceleration: Vector
-    effort: Vector
-    base_wrench: Vector
 
 
 def _closed(robot: Robot, joints: JointMap, positions: Vector, pose: Vector | None) -> Vector:
@@ -217,30 +211,26 @@ def _base_motion(robot: Robot, request: Any, count: int) -> tuple[Vector | None,
     return tuple(motion)
 
 
-def _of_actuated(robot: Robot, state: State, ydd: Vector, effort: Vector, tau: Vector) -> _Motion:
+def _of_actuated(robot: Robot, state: State, ydd: Vector) -> Columns:
+    """Positions, velocities and accelerations (N, actuated) of the actuated joints."""
     actuated = list(robot.actuated_coordinates)
     in_q = robot.coordinates.scalar_positions
     names = robot.actuated_joint_names
     # A coordinate of a joint that has several has a velocity of its own, but no position.
     single = all(name in in_q for name in names)
-    columns = [in_q[name] for name in names] if single else []
-    return _Motion(
-        state.q[:, columns],
-        robot.spanning_velocity(state, state.yd)[:, actuated],
-        robot.spanning_acceleration(state, state.yd, ydd)[:, actuated],
-        effort,
-        tau[:, : robot.coordinates.base_nv],
-    )
+    return {
+        "positions": state.q[:, [in_q[name] for name in names] if single else []],
+        "velocities": robot.spanning_velocity(state, state.yd)[:, actuated],
+        "accelerations": robot.spanning_acceleration(state, state.yd, ydd)[:, actuated],
+    }
 
 
-def _points(motion: _Motion, times: Sequence[Any]) -> list[JointTrajectoryPoint]:
+def _points(fields: Columns, times: Sequence[Any]) -> list[JointTrajectoryPoint]:
+    """The points of a trajectory whose fields have these numbers (N, joints)."""
     return [
         JointTrajectoryPoint(
-            positions=messages.sequence(motion.position[k]),
-            velocities=messages.sequence(motion.velocity[k]),
-            accelerations=messages.sequence(motion.acceleration[k]),
-            effort=messages.sequence(motion.effort[k]),
             time_from_start=time,
+            **{field: messages.sequence(rows[k]) for field, rows in fields.items()},
         )
         for k, time in enumerate(times)
     ]
@@ -249,8 +239,6 @@ def _points(motion: _Motion, times: Sequence[Any]) -> list[JointTrajectoryPoint]
 ROUNDING = 1e-9
 """How far beyond a limit does not count [rad, m, and their rates]."""
 FIELDS = ("positions", "velocities", "accelerations", "effort")
-
-Columns = dict[str, Vector]
 
 
 def convert_state(call: Call, request: Any, response: Any) -> None:
@@ -290,10 +278,15 @@ def convert_trajectory(call: Call, request: Any, response: Any) -> None:
     response.violations = violations
     if violations and not request.allow_violations:
         raise LimitError(violations)
-    present = [True, given[1] is not None, given[2] is not None]
+    present = [each is not None for each in given[:3]]
     present.append(request.fill_effort or given[3] is not None)
     arrays = (out.position, out.velocity, out.acceleration, effort)
-    response.trajectory = _trajectory(request.trajectory, out.joint_names, arrays, present)
+    fields = dict(compress(zip(FIELDS, arrays, strict=True), present))
+    response.trajectory = JointTrajectory(
+        header=request.trajectory.header,
+        joint_names=list(out.joint_names),
+        points=_points(fields, [point.time_from_start for point in points]),
+    )
 
 
 class LimitError(InputError):
@@ -367,23 +360,3 @@ def _columns(field: str, points: Sequence[Any], names: list[str]) -> Columns | N
         return None
     rows = _rows(field, values, len(names), f" ({listed(names)})")
     return {name: rows[:, j] for j, name in enumerate(names)}
-
-
-def _trajectory(
-    asked: JointTrajectory,
-    names: Sequence[str],
-    arrays: Sequence[Vector],
-    present: Sequence[bool],
-) -> JointTrajectory:
-    fields = [
-        (field, np.ascontiguousarray(rows))
-        for field, rows, there in zip(FIELDS, arrays, present, strict=True)
-        if there
-    ]
-    answer = JointTrajectory(header=asked.header, joint_names=list(names))
-    for k, point in enumerate(asked.points):
-        converted = JointTrajectoryPoint(time_from_start=point.time_from_start)
-        for field, rows in fields:
-            setattr(converted, field, messages.sequence(rows[k]))
-        answer.points.append(converted)
-    return answer
