@@ -245,8 +245,6 @@ class Builder:
         about: Sequence[str],
         parameters: Sequence[Parameter],
         body: Sequence[str],
-        *,
-        first: str | None = None,
     ) -> None:
         """Add a public function that returns a status.
 
@@ -255,21 +253,37 @@ class Builder:
             about: lines of its comment.
             parameters: arrays, after the workspace.
             body: statements.
-            first: other parameters before the arrays, as C; by default the workspace.
         """
-        first = f"{self.name}_workspace *w" if first is None else first
+        signature = self.declare(name, about, parameters)
+        self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
+
+    def declare(
+        self,
+        name: str,
+        about: Sequence[str],
+        parameters: Sequence[Parameter],
+        *,
+        scalars: Sequence[str] = (),
+    ) -> str:
+        """Add the declaration of a public function; its signature.
+
+        Args:
+            name, about, parameters: as for `function`.
+            scalars: other parameters between the workspace and the arrays, as C.
+        """
+        first = [f"{self.name}_workspace *w", *scalars]
         arrays = [
             f"{'' if each.output else 'const '}{self.name}_real *{each.name}" for each in parameters
         ]
-        signature = f"{self.name}_status {self.name}_{name}({', '.join([first, *arrays])})"
+        signature = f"{self.name}_status {self.name}_{name}({', '.join([*first, *arrays])})"
         sizes = [
             f"{each.name} ({each.size}, {'out' if each.output else 'in'}"
             f"{', or NULL' if each.optional else ''}): {each.meaning}"
             for each in parameters
         ]
         self.header += [*comment([*about, *sizes]), f"{signature};", ""]
-        self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
         self.functions.append(name)
+        return signature
 
     def indices(self, name: str, values: Sequence[int]) -> str:
         """A constant array of indices in the source; its name."""
@@ -378,9 +392,9 @@ def closing_source() -> str:
     return _EXPORTED.sub(r"static inline \1 \2(", text)
 
 
-def runtime_source(name: str) -> str:
-    """Code that all functions of a library share; its names begin with that of the library."""
-    text = shared_source("runtime.c")
+def named_source(name: str, file: str) -> str:
+    """A source of `exports/sources` whose names begin with that of the library."""
+    text = shared_source(file)
     return re.sub(r"\brobot_", f"{name}_", re.sub(r"\bROBOT_", f"{name.upper()}_", text))
 
 

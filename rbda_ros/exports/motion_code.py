@@ -81,7 +81,7 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
         f"  p_velocity[{base_nv} + k] = velocity[{places}[k]];",
         "}",
         *_copy(f"p_acceleration + {base_nv}", "acceleration", accelerated),
-        *_set_limit(builder.upper, len(robot.actuated_joint_names)),
+        f"if (!{builder.name}_read_limit(w, limit, p_limit)) return {builder.upper}_BAD_ARGUMENT;",
         *(_copy("p_wrenches", "wrenches", code.size("wrenches")) if wrenches else ()),
         *(_copy("p_payload", f"w->{PAYLOAD}", 10) if code.takes_payload else ()),
         *_close(
@@ -250,26 +250,24 @@ def _closed_by_kernel(
     builder: Builder, name: str, closure: KernelCode, entries: tuple[int, ...], start: str
 ) -> list[str]:
     """Close the loops from known joints, and once more from there: to the last digits."""
-    lib, upper, nq = builder.name, builder.upper, builder.robot.nq
-    rows = closure.program.outputs[1].size
-    rules = closure_rules(builder, name, closure, entries)
+    upper, nq = builder.upper, builder.robot.nq
     return [
-        *rules,
-        f"status = close_in_parts(&rules, values, {start}, known, next, phi, q);",
-        f"if (status == GOOD && !{lib}_normalize(q)) status = NOT_CLOSED;",
-        f"if (status != GOOD) return ({lib}_status)status;",
+        *_closed_from(builder, name, closure, entries, ("values", start, "q")),
         f"{closure.function}(values, q, next, phi);",
         "w->evaluations++;",
-        f"if (first_beyond(phi, {rows}, {upper}_CLOSED) < 0)",
+        f"if (first_beyond(phi, {closure.program.outputs[1].size}, {upper}_CLOSED) < 0)",
         f"  memcpy(q, next, {nq} * sizeof(double));",
     ]
 
 
-def closure_rules(
-    builder: Builder, name: str, closure: KernelCode, entries: tuple[int, ...]
+def _closed_from(
+    builder: Builder,
+    name: str,
+    closure: KernelCode,
+    entries: tuple[int, ...],
+    arrays: tuple[str, str, str],
 ) -> list[str]:
-    """Lines that set up `ClosureRules` for a kernel, as ``rules``."""
-    lib, upper = builder.name, builder.upper
+    """Lines that close the loops by a closure kernel; `arrays` are values, start and result."""
     builder.uses.add("closure")
     wrapper = f"{closure.function}_ports"
     text = (
@@ -280,20 +278,12 @@ def closure_rules(
     if text not in builder.source:
         builder.source.append(text)
     where = builder.indices(f"{name}_entries", entries)
+    values, start, result = arrays
     return [
-        "ClosureRules rules;",
-        f"rules.evaluate = {wrapper};",
-        "rules.kernel = &w->evaluations;",
-        f"rules.entries = {where};",
-        f"rules.curved = {lib}_curved;",
-        f"rules.parts = {lib}_parts;",
-        f"rules.known = {len(entries)};",
-        f"rules.curves = {upper}_CURVES;",
-        f"rules.tries = {len(KERNEL_PARTS)};",
-        f"rules.nq = {upper}_NQ;",
-        f"rules.rows = {closure.program.outputs[1].size};",
-        f"rules.closed = {upper}_CLOSED;",
-        f"rules.nearby = {upper}_NEARBY;",
+        f"status = {builder.name}_close_from(w, {wrapper}, {where}, {len(entries)},"
+        f" {closure.program.outputs[1].size}, {values},",
+        f"    {start}, known, next, phi, {result});",
+        f"if (status != GOOD) return ({builder.name}_status)status;",
     ]
 
 
@@ -321,11 +311,13 @@ def add_close(builder: Builder) -> None:
         f"if (status == GOOD && guess != NULL)"
         f" status = {lib}_check_position(w, guess, {robot.nq});",
         f"if (status != GOOD) return ({lib}_status)status;",
-        *closure_rules(builder, "close", closure, entries),
-        f"status = close_in_parts(&rules, y, guess == NULL ? {lib}_assembly : guess, known, next,"
-        " phi, closed);",
-        f"if (status == GOOD && !{lib}_normalize(closed)) status = NOT_CLOSED;",
-        f"if (status != GOOD) return ({lib}_status)status;",
+        *_closed_from(
+            builder,
+            "close",
+            closure,
+            entries,
+            ("y", f"guess == NULL ? {lib}_assembly : guess", "closed"),
+        ),
         *_copy("q", "closed", robot.nq),
         f"return {upper}_OK;",
     ]
@@ -380,7 +372,7 @@ def add_motor_command(builder: Builder) -> None:
         *_copy(f"p_measured + {ny}", "w->q", nq),
         f"if (feedforward != NULL) memcpy(p_measured + {ny + nq}, feedforward,"
         f" {na} * sizeof(double));",
-        *_set_limit(upper, na),
+        f"if (!{lib}_read_limit(w, limit, p_limit)) return {upper}_BAD_ARGUMENT;",
         *_copy("p_guess", "w->command_q", nq),
         *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
         f"result = judge_command(p_health, w->max_condition_number, {upper}_LEFT_OVER);",
@@ -429,45 +421,9 @@ def add_observer(builder: Builder) -> None:
     """The force on y that comes from outside: `MomentumObserver`."""
     robot, lib, upper, ny = builder.robot, builder.name, builder.upper, builder.robot.ny
     builder.uses.add("observer")
-    friction, momentum = builder.kernel("friction_force"), builder.kernel("momentum")
-    load = f"w->{PAYLOAD}, " if momentum.takes_payload else ""
-    memory = Memory(builder)
-    for each, size in {"p_q": robot.nq, "p_yd": ny, "p_tau": ny, "p_friction": ny}.items():
-        memory.take(each, size)
-    for each in ("p_momentum", "p_rate", "drive", "next", "last", "external"):
-        memory.take(each, ny)
-    body = [
-        *memory.lines,
-        f"Status status = {lib}_begin(w);",
-        f"status = {lib}_read_position(w, q, p_q);",
-        f"if (status == GOOD) status = {lib}_read_vector(w, yd, {ny}, p_yd);",
-        f"if (status == GOOD) status = {lib}_read_vector(w, tau, {ny}, p_tau);",
-        "if (status == GOOD && !(gain > 0.0 && gain < INFINITY && time - time == 0.0))",
-        "  status = UNREAD;",
-        f"if (status != GOOD) return ({lib}_status)status;",
-        f"if (observer->started && !(time > observer->time)) return {upper}_NOT_LATER;",
-        f"{friction.function}(p_q, p_yd, p_friction);",
-        f"{momentum.function}(p_q, p_yd, {load}p_momentum, p_rate);",
-        f"for (int k = 0; k < {ny}; k++) drive[k] = (p_tau[k] - p_friction[k]) + p_rate[k];",
-        f"if (first_beyond(drive, {ny}, DBL_MAX) >= 0"
-        f" || first_beyond(p_momentum, {ny}, DBL_MAX) >= 0)",
-        f"  return {upper}_NOT_FINITE;",
-        *_copy("next", "observer->integral", ny),
-        *_copy("last", "observer->drive", ny),
-        *_copy("external", "observer->external", ny),
-        f"observer_step({ny}, p_momentum, drive, (double)gain,"
-        " observer->started ? (double)(time - observer->time) : 0.0,",
-        "              !observer->started, next, last, external);",
-        f"if (first_beyond(external, {ny}, DBL_MAX) >= 0"
-        f" || first_beyond(next, {ny}, DBL_MAX) >= 0)",
-        f"  return {upper}_NOT_FINITE;",
-        *_copy("observer->integral", "next", ny),
-        *_copy("observer->drive", "last", ny),
-        *_copy("observer->external", "external", ny),
-        "observer->time = time;",
-        "observer->started = 1;",
-        f"return {upper}_OK;",
-    ]
+    builder.kernel("friction_force")
+    builder.kernel("momentum")
+    builder.memory = max(builder.memory, robot.nq + 9 * ny)  # of `sources/observer.c`
     builder.header += [
         "/* The momentum observer; the caller owns it. external: the estimate, force on y. */",
         "typedef struct {",
@@ -476,13 +432,6 @@ def add_observer(builder: Builder) -> None:
         "  int started;",
         f"}} {lib}_observer;",
         f"void {lib}_observer_init({lib}_observer *observer);",
-        "",
-    ]
-    builder.source += [
-        f"void {lib}_observer_init({lib}_observer *observer)",
-        "{",
-        "  memset(observer, 0, sizeof *observer);",
-        "}",
         "",
     ]
     parameters = [
@@ -494,8 +443,8 @@ def add_observer(builder: Builder) -> None:
         "observer_update: take what was measured at a time [s], later than the last;"
         " observer->external is the outside force on y through a low-pass of gain [1/s]."
     ]
-    first = f"{lib}_workspace *w, {lib}_observer *observer, TIME gain, TIME time"
-    builder.function("observer_update", about, parameters, body, first=first)
+    scalars = [f"{lib}_observer *observer", "TIME gain", "TIME time"]
+    builder.declare("observer_update", about, parameters, scalars=scalars)
 
 
 def add_payload(builder: Builder) -> None:
@@ -576,30 +525,13 @@ def _close(
     base_nq: int,
 ) -> list[str]:
     """Lines that close the loops with a kernel of the stream, from the guess or `other`."""
-    lib, upper = builder.name, builder.upper
+    lib = builder.name
     entries = builder.indices(f"{name}_entries", positions)
     return [
-        f"{lib}_bound bound;",
-        "bound.count = &w->evaluations;",
-        *(f"bound.ports[{i}] = {port};" for i, port in enumerate(ports)),
-        "kernel_t kernel;",
-        "memset(&kernel, 0, sizeof kernel);",
-        f"kernel.evaluate = {code.function}_bound;",
-        "kernel.memory = &bound;",
-        "closing_t of;",
-        "of.kernel = &kernel;",
-        "of.position = p_position;",
-        f"of.known = {len(positions)};",
-        f"of.entries = {entries};",
-        "of.guess = p_guess;",
-        "of.q = p_q;",
-        f"of.nq = {upper}_NQ;",
-        f"of.base_nq = {base_nq};",
-        "of.health = p_health;",
-        "of.scratch = scratch;",
-        f"closing_result_t result = close_loops(&of, &{lib}_rules, {other});",
-        "w->residual = p_health[RESIDUAL];",
-        "w->conditioning = p_health[CONDITIONING];",
+        f"{lib}_bound bound = {{{{{', '.join(ports)}}}, &w->evaluations}};",
+        f"closing_result_t result = {lib}_close_stream(w, &bound, {code.function}_bound,",
+        f"    p_position, {entries}, {len(positions)}, p_guess, p_q, {base_nq}, p_health,",
+        f"    scratch, {other});",
         f"if (result != CLOSED) return {lib}_closing_status[result];",
     ]
 
@@ -618,18 +550,6 @@ def _copy(to: str, start: str, count: int) -> list[str]:
 def _limit(builder: Builder) -> Parameter:
     size = f"{builder.upper}_MOTORS"
     return Parameter("limit", size, "largest efforts; NULL: none [N m, N]", optional=True)
-
-
-def _set_limit(upper: str, motors: int) -> list[str]:
-    return [
-        f"for (int k = 0; k < {motors}; k++) {{",
-        "  p_limit[k] = limit == NULL ? INFINITY : limit[k];",
-        "  if (p_limit[k] != p_limit[k]) {",
-        "    w->place = k;",
-        f"    return {upper}_BAD_ARGUMENT;",
-        "  }",
-        "}",
-    ]
 
 
 def _wrenches(builder: Builder, wanted: bool) -> list[Parameter]:
