@@ -245,16 +245,18 @@ class Builder:
         about: Sequence[str],
         parameters: Sequence[Parameter],
         body: Sequence[str],
+        scalars: Sequence[str] = (),
     ) -> None:
         """Add a public function that returns a status.
 
         Args:
             name: without the library's.
             about: lines of its comment.
-            parameters: arrays, after the workspace.
+            parameters: arrays, after the workspace and the scalars.
             body: statements.
+            scalars: other parameters, as C.
         """
-        signature = self.declare(name, about, parameters)
+        signature = self.declare(name, about, parameters, scalars)
         self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
 
     def declare(
@@ -262,15 +264,9 @@ class Builder:
         name: str,
         about: Sequence[str],
         parameters: Sequence[Parameter],
-        *,
         scalars: Sequence[str] = (),
     ) -> str:
-        """Add the declaration of a public function; its signature.
-
-        Args:
-            name, about, parameters: as for `function`.
-            scalars: other parameters between the workspace and the arrays, as C.
-        """
+        """Add the declaration of a public function, described as for `function`; its signature."""
         first = [f"{self.name}_workspace *w", *scalars]
         arrays = [
             f"{'' if each.output else 'const '}{self.name}_real *{each.name}" for each in parameters

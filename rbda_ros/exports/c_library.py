@@ -448,6 +448,7 @@ def _source(builder: Builder) -> str:
     for key, plan in builder.public.items():
         lines += function_source(plan, key, f"{name}_sincos")
     of_uses = {"closure": "closure.c", "closing": "stream.c", "observer": "observer.c"}
+    of_uses["conversion"] = "conversion.c"
     files = ["runtime.c", *(file for use, file in of_uses.items() if use in builder.uses)]
     lines += [named_source(name, file) for file in files]
     return "\n".join([*lines, *builder.source, ""])

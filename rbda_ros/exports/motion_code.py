@@ -13,7 +13,6 @@ from rbda_ros.algorithms.commanded_motors import EFFORTS
 from rbda_ros.cluster_tree.closing.tolerances import KERNEL_PARTS, STREAM_PARTS, STREAM_REPEATS
 from rbda_ros.errors import InputError
 from rbda_ros.exports.c_builder import PAYLOAD, Builder, JointSpace, KernelCode, Memory, Parameter
-from rbda_ros.kernels.export import comment
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import Port, Program
 from rbda_ros.robot.feedforward_call import feedforward, feedforward_choice
@@ -141,93 +140,45 @@ def _add_conversion(
     assert chosen is not None
     names, entries = chosen
     coordinates = robot._inputs.choices.coordinates("velocity", given.names, robot.neutral())
-    base_nv = robot.coordinates.base_nv
+    assert len(coordinates) == ny
+    builder.uses.add("conversion")
+    builder.kernel("spanning_motion")
+    builder.kernel("generalized_force")
     label = f"_{name}"
     velocity = builder.kernel("independent_velocity", coordinates, label=label)
     acceleration = builder.kernel("independent_acceleration", coordinates, label=label)
-    motion = builder.kernel("spanning_motion")
-    force = builder.kernel("generalized_force")
     acting = tuple(sorted(targets.coordinates))
     efforts = builder.kernel("converted_efforts", acting, label=label)
-    has_loops = robot.has_loops
-    memory = Memory(builder)
-    sizes = {"q": nq, "known": max(len(entries), ny), "values": len(entries)}
-    sizes |= {"yd": ny, "ydd": ny, "qd": nv, "qdd": nv, "spanning": nv, "tau": ny, "missed": ny}
-    sizes |= {"conditioning": max(k.program.outputs[1].size for k in (velocity, acceleration))}
-    sizes |= {"on_targets": len(acting)}
-    if has_loops:
+    loops = [kernel.program.outputs[1].size for kernel in (velocity, acceleration)]
+    functions = [kernel.function for kernel in (velocity, acceleration, efforts)]
+    rows = 0
+    if robot.has_loops:
         closure = builder.kernel("closure", entries, label=label)
-        sizes |= {"next": nq, "phi": closure.program.outputs[1].size}
-    for each, size in sizes.items():
-        memory.take(each, size)
-    count = len(given.names)
-    which = builder.indices(f"{name}_known", [given.names.index(each) for each in names])
-    owners = [robot.coordinates.owners[j] for j in coordinates[base_nv:]]
-    rates = builder.indices(f"{name}_rates", [given.names.index(each) for each in owners])
-    on = builder.indices(f"{name}_given", given.coordinates)
-    targets_q = builder.indices(f"{name}_positions", targets.entries)
-    targets_qd = builder.indices(f"{name}_coordinates", targets.coordinates)
-    targets_effort = builder.indices(
-        f"{name}_efforts", [acting.index(each) for each in targets.coordinates]
-    )
-    body = [*memory.lines, f"Status status = {lib}_begin(w);"]
-    body += [f"if (status == GOOD) status = {lib}_check_vector(w, position, {count});"]
-    body += [
-        f"if (status == GOOD && {each} != NULL) status = {lib}_check_vector(w, {each}, {count});"
-        for each in ("velocity", "acceleration", "effort")
-    ]
-    body += [f"if (status != GOOD) return ({lib}_status)status;"]
-    body += [f"for (int k = 0; k < {len(entries)}; k++) values[k] = position[{which}[k]];"]
-    if has_loops:
-        body += _closed_by_kernel(builder, name, closure, entries, f"w->{start}")
+        rows = closure.program.outputs[1].size
+        functions += [closure.function, _closure_ports(builder, closure)]
     else:
-        where = builder.indices(f"{name}_entries", entries)
-        body += _copy("q", f"w->{start}", nq)
-        body += [f"for (int k = 0; k < {len(entries)}; k++) q[{where}[k]] = values[k];"]
-    body += [
-        f"status = {lib}_judge_position(w, q);",
-        f"if (status != GOOD) return ({lib}_status)status;",
-        f"memset(yd, 0, {ny} * sizeof(double));",
-        f"memset(ydd, 0, {ny} * sizeof(double));",
-        f"memset(known, 0, {sizes['known']} * sizeof(double));",
+        functions += ["NULL", "NULL"]
+    owners = [robot.coordinates.owners[j] for j in coordinates[robot.coordinates.base_nv :]]
+    tables = {
+        "known": [given.names.index(each) for each in names],
+        "entries": entries,
+        "rates": [given.names.index(each) for each in owners],
+        "given": given.coordinates,
+        "positions": targets.entries,
+        "coordinates": targets.coordinates,
+        "efforts": [acting.index(each) for each in targets.coordinates],
+    }
+    counts = [len(given.names), len(entries), len(owners), len(targets.names), len(acting)]
+    described = [*functions, *map(str, [*counts, *loops, rows])]
+    described += [builder.indices(f"{name}_{kind}", table) for kind, table in tables.items()]
+    builder.source += [
+        f"static const {lib}_conversion {lib}_{name}_of = {{",
+        *(f"    {each}," for each in described),
+        "};",
+        "",
     ]
-    for each, kernel, state, rate in (
-        ("velocity", velocity, "q, known", "yd"),
-        ("acceleration", acceleration, "q, yd, known", "ydd"),
-    ):
-        body += [
-            f"if ({each} != NULL) {{",
-            f"  for (int k = 0; k < {len(owners)}; k++) known[{base_nv} + k] = {each}[{rates}[k]];",
-            f"  {kernel.function}({state}, {rate}, conditioning);",
-            f"  if (!{lib}_regular(w, conditioning, {kernel.program.outputs[1].size}))",
-            f"    return {upper}_DEAD_POINT;",
-            "}",
-        ]
-    body += [f"{motion.function}(q, yd, ydd, qd, qdd);"]
-    body += [
-        f"memset(on_targets, 0, {len(acting)} * sizeof(double));",
-        "if (effort != NULL) {",
-        f"  memset(spanning, 0, {nv} * sizeof(double));",
-        f"  for (int k = 0; k < {count}; k++) spanning[{on}[k]] = effort[k];",
-        f"  {force.function}(q, spanning, tau);",
-        f"  {efforts.function}(q, tau, on_targets, missed);",
-        "  double largest = 0.0;",
-        f"  for (int k = 0; k < {ny}; k++) largest = larger(fabs(tau[k]), largest);",
-        f"  w->place = (int)first_beyond(missed, {ny}, {upper}_LEFT_OVER * largest);",
-        f"  if (w->place >= 0) return {upper}_CANNOT_GIVE;",
-        f"  if (first_beyond(on_targets, {len(acting)}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
-        "}",
-        f"if (first_beyond(qd, {nv}, DBL_MAX) >= 0 || first_beyond(qdd, {nv}, DBL_MAX) >= 0)",
-        f"  return {upper}_NOT_FINITE;",
-        *_copy(f"w->{start}", "q", nq),
-        f"for (int k = 0; k < {len(targets.names)}; k++) {{",
-        f"  if (to_position != NULL) to_position[k] = q[{targets_q}[k]];",
-        f"  if (to_velocity != NULL) to_velocity[k] = qd[{targets_qd}[k]];",
-        f"  if (to_acceleration != NULL) to_acceleration[k] = qdd[{targets_qd}[k]];",
-        f"  if (to_effort != NULL) to_effort[k] = on_targets[{targets_effort}[k]];",
-        "}",
-        f"return {upper}_OK;",
-    ]
+    size = 2 * nq + 5 * ny + 3 * nv + len(acting) + 2 * len(entries) + sum(loops) + rows
+    builder.memory = max(builder.memory, size)  # of `sources/conversion.c`
     units = {"position": "rad, m", "velocity": "rad/s, m/s"}
     units |= {"acceleration": "rad/s^2, m/s^2", "effort": "N m, N"}
     source, target = name.split("_to_")
@@ -242,32 +193,14 @@ def _add_conversion(
         f"{name}: motion and efforts of the {target} from those of the {source}; power is the same."
         f" Loops are closed from w->{start}, which moves along. NULL is zero, or not wanted."
     ]
+    arrays = ", ".join(each.name for each in parameters)
+    body = [f"return {lib}_convert(w, w->{start}, &{lib}_{name}_of, {arrays});"]
     builder.function(name, about, parameters, body)
     builder.evaluations = max(builder.evaluations, CLOSURE_EVALUATIONS)
 
 
-def _closed_by_kernel(
-    builder: Builder, name: str, closure: KernelCode, entries: tuple[int, ...], start: str
-) -> list[str]:
-    """Close the loops from known joints, and once more from there: to the last digits."""
-    upper, nq = builder.upper, builder.robot.nq
-    return [
-        *_closed_from(builder, name, closure, entries, ("values", start, "q")),
-        f"{closure.function}(values, q, next, phi);",
-        "w->evaluations++;",
-        f"if (first_beyond(phi, {closure.program.outputs[1].size}, {upper}_CLOSED) < 0)",
-        f"  memcpy(q, next, {nq} * sizeof(double));",
-    ]
-
-
-def _closed_from(
-    builder: Builder,
-    name: str,
-    closure: KernelCode,
-    entries: tuple[int, ...],
-    arrays: tuple[str, str, str],
-) -> list[str]:
-    """Lines that close the loops by a closure kernel; `arrays` are values, start and result."""
+def _closure_ports(builder: Builder, closure: KernelCode) -> str:
+    """The function that evaluates a closure kernel as `ClosureRules` takes it; its name."""
     builder.uses.add("closure")
     wrapper = f"{closure.function}_ports"
     text = (
@@ -277,14 +210,7 @@ def _closed_from(
     )
     if text not in builder.source:
         builder.source.append(text)
-    where = builder.indices(f"{name}_entries", entries)
-    values, start, result = arrays
-    return [
-        f"status = {builder.name}_close_from(w, {wrapper}, {where}, {len(entries)},"
-        f" {closure.program.outputs[1].size}, {values},",
-        f"    {start}, known, next, phi, {result});",
-        f"if (status != GOOD) return ({builder.name}_status)status;",
-    ]
+    return wrapper
 
 
 def closes(robot: Robot) -> bool:
@@ -304,6 +230,7 @@ def add_close(builder: Builder) -> None:
     memory.take("known", len(entries))
     memory.take("phi", closure.program.outputs[1].size)
     memory.take("closed", robot.nq)
+    where = builder.indices("close_entries", entries)
     body = [
         *memory.lines,
         f"Status status = {lib}_begin(w);",
@@ -311,13 +238,10 @@ def add_close(builder: Builder) -> None:
         f"if (status == GOOD && guess != NULL)"
         f" status = {lib}_check_position(w, guess, {robot.nq});",
         f"if (status != GOOD) return ({lib}_status)status;",
-        *_closed_from(
-            builder,
-            "close",
-            closure,
-            entries,
-            ("y", f"guess == NULL ? {lib}_assembly : guess", "closed"),
-        ),
+        f"status = {lib}_close_from(w, {_closure_ports(builder, closure)}, {where},"
+        f" {len(entries)}, {closure.program.outputs[1].size}, y,",
+        f"    guess == NULL ? {lib}_assembly : guess, known, next, phi, closed);",
+        f"if (status != GOOD) return ({lib}_status)status;",
         *_copy("q", "closed", robot.nq),
         f"return {upper}_OK;",
     ]
@@ -444,37 +368,29 @@ def add_observer(builder: Builder) -> None:
         " observer->external is the outside force on y through a low-pass of gain [1/s]."
     ]
     scalars = [f"{lib}_observer *observer", "TIME gain", "TIME time"]
-    builder.declare("observer_update", about, parameters, scalars=scalars)
+    builder.declare("observer_update", about, parameters, scalars)
 
 
 def add_payload(builder: Builder) -> None:
     """Set what a link carries, for all functions that follow: `Robot.with_payloads`."""
-    lib, upper = builder.name, builder.upper
-    builder.header += comment(
-        [
-            "set_payload: what the link carries, for all later calls with this workspace; at first"
-            " nothing.",
-            "mass: [kg]; 0 takes the payload off.",
-            "com (3, in): centre of mass in the link's frame [m].",
-            "inertia (6, in, or NULL): ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, in"
-            " the link's axes [kg m^2]; NULL for a point mass.",
-            f"{upper}_BAD_ARGUMENT, and nothing is changed, where no body has these.",
-        ]
-    )
-    signature = (
-        f"{lib}_status {lib}_set_payload({lib}_workspace *w, {lib}_real mass,"
-        f" const {lib}_real *com, const {lib}_real *inertia)"
-    )
-    builder.header += [f"{signature};", ""]
-    builder.source += [
-        signature,
-        "{",
-        f"  return payload_parameters(mass, com, inertia, w->{PAYLOAD}, &w->place) ? {upper}_OK",
-        f"                                                   : {upper}_BAD_ARGUMENT;",
-        "}",
-        "",
+    about = [
+        "set_payload: what the link carries, for all later calls with this workspace; at first"
+        f" nothing. {builder.upper}_BAD_ARGUMENT, and nothing is changed, where no body has these.",
+        "mass: [kg]; 0 takes the payload off.",
     ]
-    builder.functions.append("set_payload")
+    inertia = (
+        "ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, in the link's axes [kg m^2]; NULL"
+        " for a point mass."
+    )
+    parameters = [
+        Parameter("com", 3, "centre of mass in the link's frame [m]."),
+        Parameter("inertia", 6, inertia, optional=True),
+    ]
+    body = [
+        f"return payload_parameters(mass, com, inertia, w->{PAYLOAD}, &w->place)"
+        f" ? {builder.upper}_OK : {builder.upper}_BAD_ARGUMENT;"
+    ]
+    builder.function("set_payload", about, parameters, body, [f"{builder.name}_real mass"])
 
 
 def _measured(builder: Builder) -> JointSpace:
