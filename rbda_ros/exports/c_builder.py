@@ -9,12 +9,10 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from rbda_ros.errors import InputError
-from rbda_ros.kernels.export import comment, literal
+from rbda_ros.kernels.export import comment
 from rbda_ros.kernels.plan import Plan, make_plan
 from rbda_ros.kernels.program import Program, UnsupportedOperationError, read_program
 from rbda_ros.kernels.registry import REGISTRY
@@ -168,11 +166,6 @@ class KernelCode(NamedTuple):
     function: str
     program: Program
 
-    def size(self, port: str) -> int:
-        """Numbers of an input or output."""
-        ports = (*self.program.inputs, *self.program.outputs)
-        return next(each.size for each in ports if each.name == port)
-
     @property
     def takes_payload(self) -> bool:
         """Whether its last input is a payload."""
@@ -191,10 +184,12 @@ class Builder:
         measured, joints: whose arrays are called so in the header.
         plans: of the static kernels, by their C names.
         public: of the kernels that are functions themselves.
+        tables: definitions of constant arrays, by name.
         header: declarations, in their order.
         source: definitions, in their order.
         memory: how many numbers a workspace needs.
         uses: parts of the shared sources that some function needs.
+        counts: macros of these sources, without the library's name.
         evaluations: most evaluations of a closing kernel in one call.
     """
 
@@ -206,11 +201,13 @@ class Builder:
     joints: JointSpace | None = None
     plans: dict[str, Plan] = field(default_factory=dict)
     public: dict[str, Plan] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
     header: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     memory: int = 1
     uses: set[str] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
     evaluations: int = 1
 
     @property
@@ -282,21 +279,10 @@ class Builder:
         return signature
 
     def indices(self, name: str, values: Sequence[int]) -> str:
-        """A constant array of indices in the source; its name."""
+        """A constant array of indices, before all functions that use it; its name."""
         full = f"{self.name}_{name}"
         lines = ", ".join(str(value) for value in values) or "0"
-        text = f"static const ptrdiff_t {full}[] = {{{lines}}};"
-        if text not in self.source:
-            self.source.append(text)
-        return full
-
-    def numbers(self, name: str, values: Any) -> str:
-        """A constant array of numbers in the source; its name."""
-        full = f"{self.name}_{name}"
-        lines = ", ".join(literal(float(value)) for value in np.ravel(values)) or "0.0"
-        text = f"static const double {full}[] = {{{lines}}};"
-        if text not in self.source:
-            self.source.append(text)
+        self.tables[full] = f"static const ptrdiff_t {full}[] = {{{lines}}};"
         return full
 
 

@@ -56,6 +56,8 @@ MOTION = ("feedforward", "feedforward_with_wrenches", "convert", "motor_command"
 DEFAULT_TERMS = ("gravity", "coriolis", "inertial")
 SHARED = "continuation.h", "geometry.h", "loop_rules.h"
 """Sources of the engine that every library has; others are for some functions."""
+OF_FUNCTIONS = "closure", "stream", "conversion", "feedforward", "motor_command", "observer"
+"""Sources of `exports/sources` for some functions, each after those that it needs."""
 MAX_CONDITION = 1e8
 STATUS = {
     "OK": "no error",
@@ -414,16 +416,18 @@ def _source(builder: Builder) -> str:
     if robot.has_loops:
         rows, loops = builder.kernel("loop_state").program.outputs
         counts |= {"LOOP_ROWS": rows.size, "LOOPS": loops.size}
+    counts |= builder.counts
     if "closure" in builder.uses:
         counts["PARTS"] = len(tolerances.KERNEL_PARTS)
-    if "closing" in builder.uses:
+    if "stream" in builder.uses:
         counts["STREAM_PARTS"] = len(tolerances.STREAM_PARTS)
         counts["STREAM_REPEATS"] = tolerances.STREAM_REPEATS
+        counts |= {"BASE_NQ": robot.coordinates.base_nq, "BASE_NV": robot.coordinates.base_nv}
     if builder.load is not None:
         counts["PAYLOAD"] = 1
     lines += [*(f"#define {upper}_{key} {value}" for key, value in counts.items()), ""]
     lines += [*map(shared_source, SHARED)]
-    if "closing" in builder.uses:
+    if "stream" in builder.uses:
         lines += [closing_source()]
     if "observer" in builder.uses:
         lines += [shared_source("observer_step.h")]
@@ -447,10 +451,9 @@ def _source(builder: Builder) -> str:
         lines += function_source(plan, key, f"{name}_sincos", static=True)
     for key, plan in builder.public.items():
         lines += function_source(plan, key, f"{name}_sincos")
-    of_uses = {"closure": "closure.c", "closing": "stream.c", "observer": "observer.c"}
-    of_uses["conversion"] = "conversion.c"
-    files = ["runtime.c", *(file for use, file in of_uses.items() if use in builder.uses)]
-    lines += [named_source(name, file) for file in files]
+    lines += [*builder.tables.values(), ""]
+    files = [f"{use}.c" for use in OF_FUNCTIONS if use in builder.uses]
+    lines += [named_source(name, file) for file in ("runtime.c", *files)]
     return "\n".join([*lines, *builder.source, ""])
 
 
@@ -503,7 +506,7 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
     indices: dict[str, Sequence[int]] = {"quaternions": robot._inputs.quaternions}
     if "closure" in builder.uses:
         indices |= {"curved": curved, "parts": tolerances.KERNEL_PARTS}
-    if "closing" in builder.uses:
+    if "stream" in builder.uses:
         indices["stream_parts"] = tolerances.STREAM_PARTS
     for kind, numbers_of in indices.items():
         text = ", ".join(map(str, numbers_of)) or "0"

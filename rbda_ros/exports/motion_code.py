@@ -7,14 +7,13 @@ Each is the same sequence of kernels and decisions as the class or method it is 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from rbda_ros.algorithms.commanded_motors import EFFORTS
 from rbda_ros.cluster_tree.closing.tolerances import KERNEL_PARTS, STREAM_PARTS, STREAM_REPEATS
 from rbda_ros.errors import InputError
 from rbda_ros.exports.c_builder import PAYLOAD, Builder, JointSpace, KernelCode, Memory, Parameter
 from rbda_ros.kernels.plan import make_plan
-from rbda_ros.kernels.program import Port, Program
+from rbda_ros.kernels.program import Program
 from rbda_ros.robot.feedforward_call import feedforward, feedforward_choice
 from rbda_ros.robot.motor_command import motor_command
 from rbda_ros.robot.robot import Robot
@@ -33,18 +32,21 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
     label = "_with_wrenches" if wrenches else ""
     _, _, choice = feedforward_choice(robot, space.names, None, terms)
     program = builder.program(f"feedforward{label}", choice)
-    code = _stream_kernel(builder, program, f"feedforward{label}")
-    memory, tree = Memory(builder), robot.tree
-    base_nq, base_nv = tree.coordinates.base_nq, tree.coordinates.base_nv
-    ports = [memory.take(f"p_{p.name}", p.size) for p in _ports(code)]
-    memory.take("scratch", 2 * robot.nq + 2 * len(order))
+    evaluate = _stream_kernel(builder, program, f"feedforward{label}", len(order))
+    builder.uses.add("feedforward")
+    builder.indices("feedforward_order", order)
+    builder.indices("feedforward_entries", call.positions or ())
+    builder.counts["FEEDFORWARD_KNOWN"] = len(call.positions or ())
     base = [
         Parameter("base_position", 7, "x, y, z [m] and quaternion x, y, z, w of the base"),
         Parameter("base_twist", 6, "of the base, linear then angular, in its frame [m/s, rad/s]"),
         Parameter("base_acceleration", 6, "of the base, likewise [m/s^2, rad/s^2]"),
-    ][: 3 if base_nq else 0]
+    ]
+    if not robot.coordinates.base_nq:
+        base = []
     measured = f"{builder.upper}_MEASURED"
-    accelerated = robot.ny - base_nv
+    accelerated = robot.ny - robot.coordinates.base_nv
+    on_bodies = "on the bodies, from add_wrench [N m, N]"
     parameters = [
         *base,
         Parameter("position", measured, "of the measured joints [rad, m]"),
@@ -52,51 +54,17 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
         Parameter(
             "acceleration", accelerated, "of the independent joints, wanted [rad/s^2, m/s^2]"
         ),
-        *_wrenches(builder, wrenches),
+        *([Parameter("wrenches", f"6 * {builder.upper}_BODIES", on_bodies)] if wrenches else ()),
         _limit(builder),
         Parameter("efforts", f"{builder.upper}_MOTORS", "of the motors [N m, N]", output=True),
     ]
-    n = len(order)
-    places = builder.indices("feedforward_order", order)
-    given = [("position", n), ("velocity", n), ("acceleration", accelerated)]
-    given += [("base_position", 7), ("base_twist", 6), ("base_acceleration", 6)][: 2 * base_nq]
-    given += [("wrenches", code.size("wrenches"))] if wrenches else []
-    body = [*memory.lines, f"Status status = {builder.name}_begin(w);"]
-    body += [
-        f"if (status == GOOD) status = {builder.name}_check_vector(w, {name}, {size});"
-        for name, size in given
+    given = [
+        "base_position, base_twist, base_acceleration" if base else "NULL, NULL, NULL",
+        "position, velocity, acceleration",
+        "wrenches" if wrenches else "NULL",
     ]
-    body += [f"if (status != GOOD) return ({builder.name}_status)status;"]
-    body += _copy("p_guess", "w->q", robot.nq)
-    if base_nq:
-        body += _copy("p_guess", "base_position", 7) + _copy("p_velocity", "base_twist", 6)
-        body += _copy("p_acceleration", "base_acceleration", 6)
-        body += [
-            f"if (!{builder.name}_normalize(p_guess)) return {builder.upper}_BAD_ARGUMENT;",
-        ]
-    body += [
-        f"for (int k = 0; k < {n}; k++) {{",
-        f"  p_position[k] = position[{places}[k]];",
-        f"  p_velocity[{base_nv} + k] = velocity[{places}[k]];",
-        "}",
-        *_copy(f"p_acceleration + {base_nv}", "acceleration", accelerated),
-        f"if (!{builder.name}_read_limit(w, limit, p_limit)) return {builder.upper}_BAD_ARGUMENT;",
-        *(_copy("p_wrenches", "wrenches", code.size("wrenches")) if wrenches else ()),
-        *(_copy("p_payload", f"w->{PAYLOAD}", 10) if code.takes_payload else ()),
-        *_close(
-            builder,
-            code,
-            ports,
-            call.positions or (),
-            f"{builder.name}_assembly",
-            "feedforward",
-            base_nq,
-        ),
-        f"result = judge_health(p_health, {builder.upper}_CLOSED, w->max_condition_number);",
-        *_judged(builder),
-        *_copy("w->q", "p_q", robot.nq),
-        *_copy("efforts", "p_efforts", len(robot.actuated_joint_names)),
-        f"return {builder.upper}_OK;",
+    body = [
+        f"return {builder.name}_run_feedforward(w, {evaluate}, {', '.join(given)}, limit, efforts);"
     ]
     about = [
         f"feedforward{label}: efforts of the motors from the measured motion, loops closed from"
@@ -242,7 +210,7 @@ def add_close(builder: Builder) -> None:
         f" {len(entries)}, {closure.program.outputs[1].size}, y,",
         f"    guess == NULL ? {lib}_assembly : guess, known, next, phi, closed);",
         f"if (status != GOOD) return ({lib}_status)status;",
-        *_copy("q", "closed", robot.nq),
+        f"memcpy(q, closed, {robot.nq} * sizeof(double));",
         f"return {upper}_OK;",
     ]
     parameters = [
@@ -260,57 +228,15 @@ def add_motor_command(builder: Builder) -> None:
     robot, lib, upper = builder.robot, builder.name, builder.upper
     joints, measured = _joints(builder), _measured(builder)
     call = motor_command(robot, joints.names, efforts=EFFORTS, measured=measured.names)
-    code = _stream_kernel(builder, call.kernel.program, "motor_command")
-    nq, nv, ny, na = robot.nq, robot.nv, robot.ny, len(robot.actuated_joint_names)
-    base_nv = robot.coordinates.base_nv
-    memory = Memory(builder)
-    ports = [memory.take(f"p_{p.name}", p.size) for p in _ports(code)]
-    memory.take("scratch", 2 * nq + 2 * len(call.joints))
-    n = len(joints.names)
-    order = builder.indices("command_order", [joints.names.index(each) for each in call.joints])
-    at = builder.indices("command_coordinates", joints.coordinates)
     choice = robot._inputs.choices.measured("velocity", measured.names)
-    rates = builder.indices("command_rates", [measured.names.index(each) for each in choice.joints])
-    body = [*memory.lines, f"Status status = {lib}_begin(w);"]
-    checked = [("position", n), ("velocity", n), ("effort", n), ("stiffness", n), ("damping", n)]
-    checked += [("measured_velocity", len(measured.names)), ("feedforward", na)]
-    body += [
-        f"if (status == GOOD && {each} != NULL) status = {lib}_check_vector(w, {each}, {size});"
-        for each, size in checked
-    ]
-    zeroed = {"p_velocity": ny, "p_spanning_tau": nv, "p_gains": 2 * nv, "p_offsets": na}
-    zeroed |= {"p_measured": code.size("measured")}
-    body += [f"if (status != GOOD) return ({lib}_status)status;"]
-    body += [f"memset({each}, 0, {size} * sizeof(double));" for each, size in zeroed.items()]
-    body += [
-        f"for (int k = 0; k < {n}; k++) {{",
-        f"  p_position[k] = position[{order}[k]];",
-        f"  p_velocity[{base_nv} + k] = velocity == NULL ? 0.0 : velocity[{order}[k]];",
-        f"  if (effort != NULL) p_spanning_tau[{at}[k]] = effort[k];",
-        f"  if (stiffness != NULL) p_gains[{at}[k]] = stiffness[k];",
-        f"  if (damping != NULL) p_gains[{nv} + {at}[k]] = damping[k];",
-        "}",
-        "if (measured_velocity != NULL)",
-        f"  for (int k = 0; k < {len(choice.joints)}; k++)"
-        f" p_measured[{base_nv} + k] = measured_velocity[{rates}[k]];",
-        *_copy(f"p_measured + {ny}", "w->q", nq),
-        f"if (feedforward != NULL) memcpy(p_measured + {ny + nq}, feedforward,"
-        f" {na} * sizeof(double));",
-        f"if (!{lib}_read_limit(w, limit, p_limit)) return {upper}_BAD_ARGUMENT;",
-        *_copy("p_guess", "w->command_q", nq),
-        *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
-        f"result = judge_command(p_health, w->max_condition_number, {upper}_LEFT_OVER);",
-        "if (result == MOTORS_CANNOT)",
-        f"  w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[FORCE]);",
-        *_judged(builder),
-        f"if (first_beyond(p_motors, {3 * na}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
-        *_copy("w->command_q", "p_q", nq),
-        *(
-            f"if ({each} != NULL) memcpy({each}, p_motors + {k * na}, {na} * sizeof(double));"
-            for k, each in enumerate(("motor_position", "motor_velocity", "motor_effort"))
-        ),
-        f"return {upper}_OK;",
-    ]
+    evaluate = _stream_kernel(builder, call.kernel.program, "motor_command", len(call.joints))
+    builder.uses.add("motor_command")
+    builder.indices("command_order", [joints.names.index(each) for each in call.joints])
+    builder.indices("command_coordinates", joints.coordinates)
+    builder.indices("command_rates", [measured.names.index(each) for each in choice.joints])
+    builder.indices("command_entries", call.positions or ())
+    builder.counts["COMMAND_RATES"] = len(choice.joints)
+    builder.counts["COMMAND_KNOWN"] = len(call.positions or ())
     size, motors = f"{upper}_JOINTS", f"{upper}_MOTORS"
     parameters = [
         Parameter("position", size, "commanded, of the joints [rad, m]"),
@@ -337,6 +263,8 @@ def add_motor_command(builder: Builder) -> None:
         " motors at the measured position w->q, which feedforward and motors_to_joints set."
         " What is NULL is zero, or not wanted. Loops are closed from w->command_q."
     ]
+    arrays = ", ".join(each.name for each in parameters)
+    body = [f"return {lib}_run_motor_command(w, {evaluate}, {arrays});"]
     builder.function("motor_command", about, parameters, body)
     builder.evaluations = max(builder.evaluations, STREAM_EVALUATIONS)
 
@@ -403,18 +331,20 @@ def _joints(builder: Builder) -> JointSpace:
     return builder.joints
 
 
-def _stream_kernel(builder: Builder, program: Program, name: str) -> KernelCode:
-    """A kernel of the stream, with the function that evaluates it where arrays are bound."""
-    builder.uses.add("closing")
-    outputs = {"feedforward": ("efforts", "q", "health")}.get(
-        name.removesuffix("_with_wrenches"), ("missed", "motors", "q", "health")
-    )
-    ports = tuple(Port(n, p.size) for n, p in zip(outputs, program.outputs, strict=True))
-    program = replace(program, outputs=ports)
+def _stream_kernel(builder: Builder, program: Program, name: str, known: int) -> str:
+    """The function that evaluates a kernel of the stream with bound arrays; its name.
+
+    Args:
+        builder: of the library.
+        program: of the kernel.
+        name: of the kernel in C.
+        known: how many joints it closes loops from.
+    """
+    builder.uses.add("stream")
     function = f"{builder.name}_kernel_{name}"
     builder.plans[function] = make_plan(program)
-    count = len(program.inputs) + len(program.outputs)
-    arrays = ", ".join(f"bound->ports[{i}]" for i in range(count))
+    ports = (*program.inputs, *program.outputs)
+    arrays = ", ".join(f"bound->ports[{i}]" for i in range(len(ports)))
     builder.source += [
         f"static void {function}_bound(void *memory)",
         "{",
@@ -424,50 +354,11 @@ def _stream_kernel(builder: Builder, program: Program, name: str) -> KernelCode:
         "}",
         "",
     ]
-    return KernelCode(function, program)
-
-
-def _ports(code: KernelCode) -> tuple[Port, ...]:
-    return (*code.program.inputs, *code.program.outputs)
-
-
-def _close(
-    builder: Builder,
-    code: KernelCode,
-    ports: list[str],
-    positions: tuple[int, ...],
-    other: str,
-    name: str,
-    base_nq: int,
-) -> list[str]:
-    """Lines that close the loops with a kernel of the stream, from the guess or `other`."""
-    lib = builder.name
-    entries = builder.indices(f"{name}_entries", positions)
-    return [
-        f"{lib}_bound bound = {{{{{', '.join(ports)}}}, &w->evaluations}};",
-        f"closing_result_t result = {lib}_close_stream(w, &bound, {code.function}_bound,",
-        f"    p_position, {entries}, {len(positions)}, p_guess, p_q, {base_nq}, p_health,",
-        f"    scratch, {other});",
-        f"if (result != CLOSED) return {lib}_closing_status[result];",
-    ]
-
-
-def _judged(builder: Builder) -> list[str]:
-    return [
-        f"if (result != CLOSED) return {builder.name}_closing_status[result];",
-        "w->limited = (int)p_health[LIMITED];",
-    ]
-
-
-def _copy(to: str, start: str, count: int) -> list[str]:
-    return [f"memcpy({to}, {start}, {count} * sizeof(double));"] if count else []
+    size = sum(port.size for port in ports) + 2 * builder.robot.nq + 2 * known
+    builder.memory = max(builder.memory, size)  # of `sources/feedforward.c`, `motor_command.c`
+    return f"{function}_bound"
 
 
 def _limit(builder: Builder) -> Parameter:
     size = f"{builder.upper}_MOTORS"
     return Parameter("limit", size, "largest efforts; NULL: none [N m, N]", optional=True)
-
-
-def _wrenches(builder: Builder, wanted: bool) -> list[Parameter]:
-    about = "on the bodies, from add_wrench [N m, N]"
-    return [Parameter("wrenches", f"6 * {builder.upper}_BODIES", about)] if wanted else []
