@@ -68,9 +68,8 @@ def operation_program(
     if record.wrenches:
         record = record.with_options(bool(links), friction)
     tree = robot.tree
-    sizes = {"Spanning": tree.nv, "Position": tree.nq, "Coordinates": tree.nq, "Number": 1}
-    sizes |= {"Wrenches": 6 * len(links)}
-    symbols = [ca.SX.sym(a.name, sizes.get(a.kind, tree.ny)) for a in record.arguments]
+    sizes = argument_sizes(robot) | {"Wrenches": 6 * len(links)}
+    symbols = [ca.SX.sym(a.name, sizes[a.kind]) for a in record.arguments]
     known: dict[str, Matrix] = {
         argument.read_as: symbol for argument, symbol in zip(record.arguments, symbols, strict=True)
     }
