@@ -220,8 +220,8 @@ class TensorFunction(ABC):
     def _with_parameters(self, q: Any, qd: Any, third: Any, parameters: Any) -> Any:
         """Inverse or forward dynamics from the regressor."""
         layout, library, ny = self._layout, self.library, self._layout.robot.ny
-        unread = library.zeros(layout.robot.nq, dtype=parameters.dtype)
-        (parameters,) = self._apply(layout.checked_parameters, [unread, parameters])
+        home = library.asarray(layout.robot.neutral(), dtype=parameters.dtype)
+        (parameters,) = self._apply(layout.checked_parameters, [home, parameters])
 
         def force(qd: Any, ydd: Any) -> Any:
             (Y,) = self._evaluate(layout.regressor, [q, qd, ydd])
