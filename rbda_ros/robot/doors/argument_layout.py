@@ -105,7 +105,7 @@ class ArgumentLayout:
 
     @cached_property
     def checked_parameters(self) -> CheckedParameters:
-        """What rejects parameters that are not finite."""
+        """The parameters as they are; those that are not finite are rejected."""
         return CheckedParameters(self.robot, *self.shapes[-1][0])
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
