@@ -3,7 +3,9 @@
 Our own batch kernels are two calls with numpy arrays of the same states: the operation, and its
 derivatives (``forward_dynamics`` and ``forward_dynamics_derivatives``). Also shown is the least
 that the two libraries could take: the operation, and the kernel of the product of cotangents with
-its Jacobian, which is what their backward pass evaluates.
+its Jacobian, which is what their backward pass evaluates. The rows of the libraries also have the
+sum of all results and its gradient, and arrays of their own, which are not in the caches: PyTorch
+takes about 40 us for this and for its graph, whatever the robot.
 """
 
 from __future__ import annotations

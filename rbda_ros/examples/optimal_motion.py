@@ -299,25 +299,28 @@ def spanning_rows(problem: Problem) -> ca.Function:
     qd, on_joints = ca.SX(robot.nv, 1), ca.SX(robot.nv, 1)
     qd[list(robot.independent_coordinates)] = yd
     on_joints[list(robot.actuated_coordinates)] = u
-    rows = []
-    if problem.contact:
-        dynamics = robot.casadi("inverse_dynamics", "spanning", external_wrenches=("shank",))
-        pose = robot.casadi("frame_pose", "spanning", frame="shank")(q)
-        needed = dynamics(q, qd, ydd, ground_wrench(pose, f))
-        foot = robot.casadi("frame_acceleration", "spanning", frame=("shank", FOOT))
-        rows.append(foot(q, qd, ydd)[[0, 2]])
-    else:
-        needed = robot.casadi("inverse_dynamics", "spanning")(q, qd, ydd)
+    needed, rows = needed_force(robot, problem.contact, q, qd, ydd, f)
     tau = robot.casadi("generalized_force", "spanning")(q, on_joints)
     zero = ca.cse(ca.vertcat(needed - tau, *rows))
     return ca.Function("rows", [q, yd, ydd, u, f], [zero])
 
 
+def needed_force(
+    robot: Any, contact: bool, q: Any, qd: Any, ydd: Any, f: Any
+) -> tuple[Any, list[Any]]:
+    """Force on y that gives ydd; and, of a foot on the ground, its acceleration, to be zero."""
+    if not contact:
+        return robot.casadi("inverse_dynamics", "spanning")(q, qd, ydd), []
+    dynamics = robot.casadi("inverse_dynamics", "spanning", external_wrenches=("shank",))
+    pose = robot.casadi("frame_pose", "spanning", frame="shank")(q)
+    foot = robot.casadi("frame_acceleration", "spanning", frame=("shank", FOOT))
+    return dynamics(q, qd, ydd, ground_wrench(pose, f)), [foot(q, qd, ydd)[[0, 2]]]
+
+
 def as_tree(problem: Problem) -> Stage:
     """The same on the open tree, with constraints and forces for its loops."""
     robot = problem.robot
-    jumping = problem.contact
-    urdf, loops = (LEG, LEG_LOOPS) if jumping else (ANKLE, ANKLE_LOOPS)
+    urdf, loops = (LEG, LEG_LOOPS) if problem.contact else (ANKLE, ANKLE_LOOPS)
     tree = load_robot(urdf)
     places = {name: i for i, name in enumerate(tree.joint_names)}
     first = [places[name] for name in robot.independent_joint_names]
@@ -331,15 +334,7 @@ def as_tree(problem: Problem) -> Stage:
     u = ca.SX.sym("u", len(motors))
     on_joints = ca.SX(tree.nv, 1)
     on_joints[motors] = u
-    rows = []
-    if jumping:
-        dynamics = tree.casadi("inverse_dynamics", external_wrenches=("shank",))
-        pose = tree.casadi("frame_pose", frame="shank")(q)
-        needed = dynamics(q, qd, qdd, ground_wrench(pose, f))
-        foot = tree.casadi("frame_acceleration", frame=("shank", FOOT))
-        rows.append(foot(q, qd, qdd)[[0, 2]])
-    else:
-        needed = tree.casadi("inverse_dynamics")(q, qd, qdd)
+    needed, rows = needed_force(tree, problem.contact, q, qd, qdd, f)
     rows += [phi, rate, K @ qdd + ca.jtimes(rate, q, qd)]
     zero = ca.vertcat(needed - on_joints - K.T @ forces, *rows)
     given = [x[first] for x in (q, qd, qdd)]

@@ -9,12 +9,10 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from rbda_ros.errors import InputError
-from rbda_ros.kernels.export import comment, literal
+from rbda_ros.kernels.export import comment
 from rbda_ros.kernels.plan import Plan, make_plan
 from rbda_ros.kernels.program import LIBRARY, Program, read_program
 from rbda_ros.kernels.registry import REGISTRY
@@ -168,11 +166,6 @@ class KernelCode(NamedTuple):
     function: str
     program: Program
 
-    def size(self, port: str) -> int:
-        """Numbers of an input or output."""
-        ports = (*self.program.inputs, *self.program.outputs)
-        return next(each.size for each in ports if each.name == port)
-
     @property
     def takes_payload(self) -> bool:
         """Whether its last input is a payload."""
@@ -191,10 +184,12 @@ class Builder:
         measured, joints: whose arrays are called so in the header.
         plans: of the static kernels, by their C names.
         public: of the kernels that are functions themselves.
+        tables: definitions of constant arrays, by name.
         header: declarations, in their order.
         source: definitions, in their order.
         memory: how many numbers a workspace needs.
         uses: parts of the shared sources that some function needs.
+        counts: macros of these sources, without the library's name.
         evaluations: most evaluations of a closing kernel in one call.
     """
 
@@ -206,11 +201,13 @@ class Builder:
     joints: JointSpace | None = None
     plans: dict[str, Plan] = field(default_factory=dict)
     public: dict[str, Plan] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
     header: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     memory: int = 1
     uses: set[str] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
     evaluations: int = 1
 
     @property
@@ -242,48 +239,47 @@ class Builder:
         about: Sequence[str],
         parameters: Sequence[Parameter],
         body: Sequence[str],
-        *,
-        first: str | None = None,
+        scalars: Sequence[str] = (),
     ) -> None:
         """Add a public function that returns a status.
 
         Args:
             name: without the library's.
             about: lines of its comment.
-            parameters: arrays, after the workspace.
+            parameters: arrays, after the workspace and the scalars.
             body: statements.
-            first: other parameters before the arrays, as C; by default the workspace.
+            scalars: other parameters, as C.
         """
-        first = f"{self.name}_workspace *w" if first is None else first
+        signature = self.declare(name, about, parameters, scalars)
+        self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
+
+    def declare(
+        self,
+        name: str,
+        about: Sequence[str],
+        parameters: Sequence[Parameter],
+        scalars: Sequence[str] = (),
+    ) -> str:
+        """Add the declaration of a public function, described as for `function`; its signature."""
+        first = [f"{self.name}_workspace *w", *scalars]
         arrays = [
             f"{'' if each.output else 'const '}{self.name}_real *{each.name}" for each in parameters
         ]
-        signature = f"{self.name}_status {self.name}_{name}({', '.join([first, *arrays])})"
+        signature = f"{self.name}_status {self.name}_{name}({', '.join([*first, *arrays])})"
         sizes = [
             f"{each.name} ({each.size}, {'out' if each.output else 'in'}"
             f"{', or NULL' if each.optional else ''}): {each.meaning}"
             for each in parameters
         ]
         self.header += [*comment([*about, *sizes]), f"{signature};", ""]
-        self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
         self.functions.append(name)
+        return signature
 
     def indices(self, name: str, values: Sequence[int]) -> str:
-        """A constant array of indices in the source; its name."""
+        """A constant array of indices, before all functions that use it; its name."""
         full = f"{self.name}_{name}"
         lines = ", ".join(str(value) for value in values) or "0"
-        text = f"static const ptrdiff_t {full}[] = {{{lines}}};"
-        if text not in self.source:
-            self.source.append(text)
-        return full
-
-    def numbers(self, name: str, values: Any) -> str:
-        """A constant array of numbers in the source; its name."""
-        full = f"{self.name}_{name}"
-        lines = ", ".join(literal(float(value)) for value in np.ravel(values)) or "0.0"
-        text = f"static const double {full}[] = {{{lines}}};"
-        if text not in self.source:
-            self.source.append(text)
+        self.tables[full] = f"static const ptrdiff_t {full}[] = {{{lines}}};"
         return full
 
 
@@ -364,9 +360,9 @@ def closing_source() -> str:
     return _EXPORTED.sub(r"static inline \1 \2(", text)
 
 
-def runtime_source(name: str) -> str:
-    """Code that all functions of a library share; its names begin with that of the library."""
-    text = shared_source("runtime.c")
+def named_source(name: str, file: str) -> str:
+    """A source of `exports/sources` whose names begin with that of the library."""
+    text = shared_source(file)
     return re.sub(r"\brobot_", f"{name}_", re.sub(r"\bROBOT_", f"{name.upper()}_", text))
 
 

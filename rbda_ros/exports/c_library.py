@@ -22,7 +22,7 @@ from rbda_ros.exports.c_builder import (
     example_text,
     gate_source,
     measured_space,
-    runtime_source,
+    named_source,
     shared_source,
 )
 from rbda_ros.exports.motion_code import (
@@ -57,6 +57,8 @@ MOTION = ("feedforward", "feedforward_with_wrenches", "convert", "motor_command"
 DEFAULT_TERMS = ("gravity", "coriolis", "inertial")
 SHARED = "continuation.h", "geometry.h", "loop_rules.h"
 """Sources of the engine that every library has; others are for some functions."""
+OF_FUNCTIONS = "closure", "stream", "conversion", "feedforward", "motor_command", "observer"
+"""Sources of `exports/sources` for some functions, each after those that it needs."""
 MAX_CONDITION = 1e8
 STATUS = {
     "OK": "no error",
@@ -71,8 +73,6 @@ STATUS = {
     "NOT_LATER": "the time is not later than the last",
 }
 """Texts of the status codes; the first eight are those of the engine, in its order."""
-OF_CLOSING = "OK", "BAD_ARGUMENT", "NOT_CLOSED", "DEAD_POINT", "NOT_FINITE", "CANNOT_GIVE"
-"""The codes of the results in `engine/closing.h`, in their order."""
 SINGLE = {"PRECISE": 1e-6, "CLOSED": 1e-5, "ON_LOOPS": 1e-4, "SINGULAR_LOOP": 1e-4} | {
     "LARGEST_POSITION": 1e6,
     "LARGEST": 1e12,
@@ -417,10 +417,19 @@ def _source(builder: Builder) -> str:
     if robot.has_loops:
         rows, loops = builder.kernel("loop_state").program.outputs
         counts |= {"LOOP_ROWS": rows.size, "LOOPS": loops.size}
+    counts |= builder.counts
+    if "closure" in builder.uses:
+        counts["PARTS"] = len(tolerances.KERNEL_PARTS)
+    if "stream" in builder.uses:
+        counts["STREAM_PARTS"] = len(tolerances.STREAM_PARTS)
+        counts["STREAM_REPEATS"] = tolerances.STREAM_REPEATS
+        counts |= {"BASE_NQ": robot.coordinates.base_nq, "BASE_NV": robot.coordinates.base_nv}
+    if builder.load is not None:
+        counts["PAYLOAD"] = 1
     lines += [*(f"#define {upper}_{key} {value}" for key, value in counts.items()), ""]
     lines += [*map(shared_source, SHARED)]
-    if "closing" in builder.uses:
-        lines += [closing_source(), *_bound(builder)]
+    if "stream" in builder.uses:
+        lines += [closing_source()]
     if "observer" in builder.uses:
         lines += [shared_source("observer_step.h")]
     if "branches" in builder.uses:
@@ -443,7 +452,9 @@ def _source(builder: Builder) -> str:
         lines += function_source(plan, key, f"{name}_sincos", static=True)
     for key, plan in builder.public.items():
         lines += function_source(plan, key, f"{name}_sincos")
-    lines += [runtime_source(name)]
+    lines += [*builder.tables.values(), ""]
+    files = [f"{use}.c" for use in OF_FUNCTIONS if use in builder.uses]
+    lines += [named_source(name, file) for file in ("runtime.c", *files)]
     return "\n".join([*lines, *builder.source, ""])
 
 
@@ -462,26 +473,6 @@ def _tolerances(builder: Builder) -> list[tuple[str, float]]:
         "UNIT": UNIT,
     }
     return list((double | SINGLE if builder.real == "float" else double).items())
-
-
-def _bound(builder: Builder) -> list[str]:
-    name, upper = builder.name, builder.upper
-    parts = ", ".join(map(str, tolerances.STREAM_PARTS))
-    closing = [f"{upper}_{code}" for code in OF_CLOSING]
-    return [
-        "/* A kernel with its arrays, and a count of its evaluations. */",
-        "typedef struct {",
-        "  double *ports[MAX_PORTS];",
-        "  int *count;",
-        f"}} {name}_bound;",
-        "",
-        f"static const ptrdiff_t {name}_stream_parts[] = {{{parts}}};",
-        f"static const closing_rules_t {name}_rules = {{{upper}_PRECISE, {upper}_CLOSED,"
-        f" {upper}_NEARBY, {tolerances.STREAM_REPEATS}, {name}_stream_parts,"
-        f" {len(tolerances.STREAM_PARTS)}}};",
-        f"static const {name}_status {name}_closing_status[] = {{{', '.join(closing)}}};",
-        "",
-    ]
 
 
 def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
@@ -509,15 +500,15 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
     lines += [f"static const double {name}_links[][LINK_NUMBERS] = {{"]
     for row in link_numbers(robot.spanning_tree).tolist():
         lines.append(f"    {{{', '.join(map(literal, row))}}},")
-    parts = tolerances.KERNEL_PARTS if "closure" in builder.uses else None
     lines += ["};"]
-    for kind, indices in (("quaternions", robot._inputs.quaternions), ("curved", curved)):
-        if kind == "curved" and parts is None:
-            continue
-        text = ", ".join(map(str, indices)) or "0"
+    indices: dict[str, Sequence[int]] = {"quaternions": robot._inputs.quaternions}
+    if "closure" in builder.uses:
+        indices |= {"curved": curved, "parts": tolerances.KERNEL_PARTS}
+    if "stream" in builder.uses:
+        indices["stream_parts"] = tolerances.STREAM_PARTS
+    for kind, numbers_of in indices.items():
+        text = ", ".join(map(str, numbers_of)) or "0"
         lines.append(f"static const ptrdiff_t {name}_{kind}[] = {{{text}}};")
-    if parts is not None:
-        lines.append(f"static const ptrdiff_t {name}_parts[] = {{{', '.join(map(str, parts))}}};")
     return [*lines, ""]
 
 

@@ -16,12 +16,16 @@ import numpy as np
 from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, SpanningTree, frame_of
-from rbda_ros.description.model import Joint, RobotDescription
+from rbda_ros.description.model import CutJoint, Joint, RobotDescription, Segment
 from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.description.writers import numbers
 from rbda_ros.errors import Problem
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.spatial import Array
+
+HERE = Frame(np.eye(3), np.zeros(3))
+HIGHEST = 4
+"""Degree of the polynomials that MuJoCo's equalities have."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,14 @@ class MjcfElements:
         add(body, "site", {"name": chosen} | placed(frame))
         return chosen
 
+    def site_pair(self, ends: CutJoint | Segment, name: str, shift: Frame = HERE) -> list[str]:
+        """Add a site at the predecessor and one at the successor, moved by a frame; their names."""
+        sides = ("predecessor", ends.predecessor), ("successor", ends.successor)
+        return [
+            self.site(end.link, f"{name}_{side}", frame_of(end.origin) @ shift)
+            for side, end in sides
+        ]
+
     def joint(self, body: etree._Element, name: str, entry: Entry, **attributes: str) -> str:
         """Add a joint to a body; returns its name."""
         chosen = self.unused("joint", name)
@@ -113,10 +125,21 @@ class MjcfElements:
                 add(tendon, "site", {"site": site})
         return chosen
 
-    def equality(self, kind: str, name: str, **attributes: str) -> None:
-        """Add an equality of the kind: connect, weld, joint or tendon."""
+    def equality(
+        self, kind: str, name: str, polycoef: Sequence[float] = (), **attributes: str
+    ) -> None:
+        """Add an equality of the kind: connect, weld, joint or tendon.
+
+        ``polycoef`` has the coefficients of the last two, from the constant on.
+        """
         chosen = self.unused("equality", name)
+        if polycoef:
+            attributes["polycoef"] = numbers([*polycoef, *[0] * (HIGHEST + 1 - len(polycoef))])
         add(self.section("equality"), kind, {"name": chosen} | attributes)
+
+    def reject(self, where: str, problem: str, remedy: str) -> None:
+        """Note why the robot cannot be written."""
+        self.problems.append(Problem(where, problem, remedy))
 
 
 def add(parent: etree._Element, tag: str, attributes: dict[str, str]) -> etree._Element:

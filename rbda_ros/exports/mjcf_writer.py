@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import casadi as ca
 import numpy as np
@@ -28,7 +28,6 @@ from rbda_ros.cluster_tree.constraints import cut_frames, second_axis
 from rbda_ros.cluster_tree.spanning_tree import Frame, SpanningTree, frame_of
 from rbda_ros.description.expression import Call, Name, Node, Number
 from rbda_ros.description.model import (
-    Attachment,
     Constraint,
     Coupling,
     CutJoint,
@@ -39,8 +38,10 @@ from rbda_ros.description.model import (
     Spring,
 )
 from rbda_ros.description.writers import numbers
-from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.errors import DescriptionError
 from rbda_ros.exports.mjcf_elements import (
+    HERE,
+    HIGHEST,
     SMALLEST,
     Entry,
     Inertias,
@@ -164,24 +165,15 @@ class LoopWriter:
 
     def _pair(self, kind: str, name: str, cut: CutJoint, offset: Array) -> None:
         """Hold two sites together, both moved by an offset in their own frames."""
-        shift = Frame(np.eye(3), offset)
-        sites = [
-            self._elements.site(end.link, f"{name}_{side}", frame_of(end.origin) @ shift)
-            for side, end in _ends(cut)
-        ]
-        self._elements.equality(kind, name, site1=sites[0], site2=sites[1])
+        site1, site2 = self._elements.site_pair(cut, name, Frame(np.eye(3), offset))
+        self._elements.equality(kind, name, site1=site1, site2=site2)
 
     def _distance(self, cut: CutJoint) -> None:
-        sites = [
-            self._elements.site(end.link, f"{cut.name}_{side}", frame_of(end.origin))
-            for side, end in _ends(cut)
-        ]
+        sites = self._elements.site_pair(cut, cut.name)
         tendon = self._elements.spatial_tendon(cut.name, [(1.0, sites)])
         length = cut.length if cut.length is not None else self._length(cut, self._home)
         beyond = length - self._length(cut, self._drawn)
-        self._elements.equality(
-            "tendon", cut.name, tendon1=tendon, polycoef=numbers([beyond, 0, 0, 0, 0])
-        )
+        self._elements.equality("tendon", cut.name, [beyond], tendon1=tendon)
 
     def _length(self, cut: CutJoint, q: Array) -> float:
         f = cut_frames(self._tree, cut, body_positions(self._tree, q))
@@ -211,7 +203,7 @@ class LoopWriter:
         for k, (kind, along) in enumerate(joints):
             entry = Entry(1, len(self.chains), place=k)
             elements.joint(body, f"{cut.name}_{kind}", entry, type=kind, axis=numbers(along))
-        site1 = elements.site_in(body, f"{cut.name}_cut", Frame(np.eye(3), np.zeros(3)))
+        site1 = elements.site_in(body, f"{cut.name}_cut", HERE)
         site2 = elements.site(welded.link, f"{cut.name}_weld", at_weld)
         elements.equality("weld", cut.name, site1=site1, site2=site2)
         if donor is None:
@@ -231,16 +223,13 @@ class LoopWriter:
         elements = self._elements
         if len(terms) > 2:
             tendon = elements.fixed_tendon(name, terms)
-            elements.equality(
-                "tendon", name, tendon1=tendon, polycoef=numbers([offset, 0, 0, 0, 0])
-            )
+            elements.equality("tendon", name, [offset], tendon1=tendon)
             return
         first = max(terms, key=lambda joint: abs(terms[joint]))
         others = [joint for joint in terms if joint != first]
         ratio = -terms[others[0]] / terms[first] if others else 0.0
-        polycoef = numbers([offset / terms[first], ratio, 0, 0, 0])
         second = {"joint2": others[0]} if others else {}
-        elements.equality("joint", name, joint1=first, polycoef=polycoef, **second)
+        elements.equality("joint", name, [offset / terms[first], ratio], joint1=first, **second)
 
     def _expression(self, constraint: Expression) -> None:
         """``linear part + powers of one joint = 0``, where the expression is that."""
@@ -266,32 +255,23 @@ class LoopWriter:
         scale = next(iter(linear.values())) if len(linear) == 1 else 1.0
         powers = [found.get((), 0.0)]
         powers += [found.get(((joint, power),), 0.0) for power in range(1, HIGHEST + 1)]
-        polycoef = numbers([-value / scale for value in powers])
+        polycoef = [-value / scale for value in powers]
         elements, name = self._elements, constraint.name
         if len(linear) == 1:
             first = next(iter(linear))
-            elements.equality("joint", name, joint1=first, joint2=joint, polycoef=polycoef)
+            elements.equality("joint", name, polycoef, joint1=first, joint2=joint)
         else:
             one = elements.fixed_tendon(name, linear)
             other = elements.fixed_tendon(f"{name}_{joint}", {joint: 1.0})
-            elements.equality("tendon", name, tendon1=one, tendon2=other, polycoef=polycoef)
+            elements.equality("tendon", name, polycoef, tendon1=one, tendon2=other)
 
     def _reject(self, constraint: Constraint, reason: str) -> None:
-        self._elements.problems.append(
-            Problem(
-                f"constraint {constraint.name!r}",
-                f"MuJoCo has no equality for this {constraint.type}: it {reason}",
-                "write it as a coupling, a cut joint, or a joint on a polynomial of another one",
-            )
+        self._elements.reject(
+            f"constraint {constraint.name!r}",
+            f"MuJoCo has no equality for this {constraint.type}: it {reason}",
+            "write it as a coupling, a cut joint, or a joint on a polynomial of another one",
         )
 
-
-def _ends(cut: CutJoint) -> tuple[tuple[str, Attachment], tuple[str, Attachment]]:
-    return ("predecessor", cut.predecessor), ("successor", cut.successor)
-
-
-HIGHEST = 4
-"""Degree of the polynomials that MuJoCo's equalities have."""
 
 Monomial = tuple[tuple[str, int], ...]
 """Joints and their powers, by name; empty for the constant."""
@@ -492,8 +472,7 @@ class _Writer:
         )
         key = {"name": "home", "qpos": numbers(export.qpos(robot.neutral()))}
         add(elements.section("keyframe"), "key", key)
-        text = etree.tostring(root, pretty_print=True, encoding="unicode")
-        return MjcfExport(text, joints, export.notes, entries, tuple(loops.chains), self._tree)
+        return replace(export, text=etree.tostring(root, pretty_print=True, encoding="unicode"))
 
     def _free_joint(self) -> Joint | None:
         """The joint of the floating base, where MuJoCo's free joint has the same positions."""
@@ -567,15 +546,9 @@ class _Writer:
     def _write_joint(self, body: etree._Element, joint: Joint) -> None:
         elements, name, kind = self._elements, joint.name, joint.type
         start = self._places[name].start
-        shared: dict[str, str] = {}
-        for key, value in (
-            ("armature", joint.armature),
-            ("damping", joint.damping),
-            ("frictionloss", joint.friction),
-        ):
-            if value:
-                shared[key] = repr(float(value))
-        one, ball = Entry(1, start), Entry(4, start)
+        given = {"armature": joint.armature, "damping": joint.damping}
+        given["frictionloss"] = joint.friction
+        shared = {key: repr(float(value)) for key, value in given.items() if value}
         spring = self._spring_of(joint)
         if self._free is not None and name == self._free.name:
             elements.joint(body, name, Entry(7, start), type="free", **shared, **spring)
@@ -583,25 +556,20 @@ class _Writer:
             shared |= _bounds(joint.limits, turns_freely=kind == "continuous") | spring
             mjcf = "slide" if kind == "prismatic" else "hinge"
             axis = numbers(joint.axis)
-            elements.joint(body, name, one, type=mjcf, axis=axis, **shared)
+            elements.joint(body, name, Entry(1, start), type=mjcf, axis=axis, **shared)
             if kind == "helical":
                 travel = Entry(1, start, factor=joint.pitch)
                 slide = elements.joint(body, f"{name}_travel", travel, type="slide", axis=axis)
-                coefficients = numbers([0, joint.pitch, 0, 0, 0])
-                elements.equality(
-                    "joint", f"{name}_pitch", joint1=slide, joint2=name, polycoef=coefficients
-                )
+                pitch = [0.0, joint.pitch]
+                elements.equality("joint", f"{name}_pitch", pitch, joint1=slide, joint2=name)
         elif kind == "planar":
-            x, y, normal = align_z(np.array(joint.axis)).T
-            for k, (suffix, mjcf, axis) in enumerate(
-                (("x", "slide", x), ("y", "slide", y), ("yaw", "hinge", normal))
-            ):
-                entry = Entry(1, start + k)
-                elements.joint(
-                    body, f"{name}_{suffix}", entry, type=mjcf, axis=numbers(axis), **shared
-                )
+            parts = zip(("x", "y", "yaw"), align_z(np.array(joint.axis)).T, strict=True)
+            for k, (suffix, along) in enumerate(parts):
+                mjcf, entry = "hinge" if suffix == "yaw" else "slide", Entry(1, start + k)
+                axis = numbers(along)
+                elements.joint(body, f"{name}_{suffix}", entry, type=mjcf, axis=axis, **shared)
         elif kind == "spherical":
-            elements.joint(body, name, ball, type="ball", **shared, **spring)
+            elements.joint(body, name, Entry(4, start), type="ball", **shared, **spring)
         else:
             if spring:
                 self._reject_spring(name)
@@ -647,12 +615,10 @@ class _Writer:
         return {}
 
     def _reject_spring(self, joint: str) -> None:
-        self._elements.problems.append(
-            Problem(
-                f"joint {joint!r}",
-                "MuJoCo has a spring there only if it rests at the joint's zero",
-                "turn the joint's frame to where the spring rests",
-            )
+        self._elements.reject(
+            f"joint {joint!r}",
+            "MuJoCo has a spring there only if it rests at the joint's zero",
+            "turn the joint's frame to where the spring rests",
         )
 
     def _write_spring(self, spring: Spring) -> None:
@@ -661,12 +627,10 @@ class _Writer:
         stiffness, (lower, upper) = spring.stiffness, spring.rest
         if spring.pretension:
             if stiffness and lower != upper:
-                elements.problems.append(
-                    Problem(
-                        f"spring {spring.name!r}",
-                        "MuJoCo has no spring with a pretension and a range of rest",
-                        "give one of them",
-                    )
+                elements.reject(
+                    f"spring {spring.name!r}",
+                    "MuJoCo has no spring with a pretension and a range of rest",
+                    "give one of them",
                 )
             if not stiffness:
                 stiffness = CONSTANT_TENSION * abs(spring.pretension)
@@ -680,25 +644,14 @@ class _Writer:
             "springlength": numbers([lower, upper]),
         }
         if any(segment.coefficient <= 0.0 for segment in spring.segments):
-            elements.problems.append(
-                Problem(
-                    f"spring {spring.name!r}",
-                    "MuJoCo has no segment whose coefficient is not positive",
-                    "give a positive one",
-                )
+            elements.reject(
+                f"spring {spring.name!r}",
+                "MuJoCo has no segment whose coefficient is not positive",
+                "give a positive one",
             )
         elif spring.segments:
             lines = [
-                (
-                    segment.coefficient,
-                    [
-                        elements.site(end.link, f"{spring.name}_{side}", frame_of(end.origin))
-                        for side, end in (
-                            ("predecessor", segment.predecessor),
-                            ("successor", segment.successor),
-                        )
-                    ],
-                )
+                (segment.coefficient, elements.site_pair(segment, spring.name))
                 for segment in spring.segments
             ]
             elements.spatial_tendon(spring.name, lines, **attributes)
@@ -733,7 +686,7 @@ class _Writer:
             elif joint.type == "floating":
                 reason = "MuJoCo has no motor on a floating joint that acts in the child's axes"
                 remedy = "leave it out of actuated_joints"
-                elements.problems.append(Problem(f"joint {name!r}", reason, remedy))
+                elements.reject(f"joint {name!r}", reason, remedy)
                 continue
             if math.isfinite(joint.limits.effort):
                 bound = float(joint.limits.effort)

@@ -7,15 +7,13 @@ Each is the same sequence of kernels and decisions as the class or method it is 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from rbda_ros.algorithms.commanded_motors import EFFORTS
 from rbda_ros.cluster_tree.closing.tolerances import KERNEL_PARTS, STREAM_PARTS, STREAM_REPEATS
 from rbda_ros.errors import InputError
 from rbda_ros.exports.c_builder import PAYLOAD, Builder, JointSpace, KernelCode, Memory, Parameter
-from rbda_ros.kernels.export import comment
 from rbda_ros.kernels.plan import make_plan
-from rbda_ros.kernels.program import Port, Program
+from rbda_ros.kernels.program import Program
 from rbda_ros.robot.feedforward_call import feedforward, feedforward_choice
 from rbda_ros.robot.motor_command import motor_command
 from rbda_ros.robot.robot import Robot
@@ -34,18 +32,21 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
     label = "_with_wrenches" if wrenches else ""
     _, _, choice = feedforward_choice(robot, space.names, None, terms)
     program = builder.program(f"feedforward{label}", choice)
-    code = _stream_kernel(builder, program, f"feedforward{label}")
-    memory, tree = Memory(builder), robot.tree
-    base_nq, base_nv = tree.coordinates.base_nq, tree.coordinates.base_nv
-    ports = [memory.take(f"p_{p.name}", p.size) for p in _ports(code)]
-    memory.take("scratch", 2 * robot.nq + 2 * len(order))
+    evaluate = _stream_kernel(builder, program, f"feedforward{label}", len(order))
+    builder.uses.add("feedforward")
+    builder.indices("feedforward_order", order)
+    builder.indices("feedforward_entries", call.positions or ())
+    builder.counts["FEEDFORWARD_KNOWN"] = len(call.positions or ())
     base = [
         Parameter("base_position", 7, "x, y, z [m] and quaternion x, y, z, w of the base"),
         Parameter("base_twist", 6, "of the base, linear then angular, in its frame [m/s, rad/s]"),
         Parameter("base_acceleration", 6, "of the base, likewise [m/s^2, rad/s^2]"),
-    ][: 3 if base_nq else 0]
+    ]
+    if not robot.coordinates.base_nq:
+        base = []
     measured = f"{builder.upper}_MEASURED"
-    accelerated = robot.ny - base_nv
+    accelerated = robot.ny - robot.coordinates.base_nv
+    on_bodies = "on the bodies, from add_wrench [N m, N]"
     parameters = [
         *base,
         Parameter("position", measured, "of the measured joints [rad, m]"),
@@ -53,51 +54,17 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
         Parameter(
             "acceleration", accelerated, "of the independent joints, wanted [rad/s^2, m/s^2]"
         ),
-        *_wrenches(builder, wrenches),
+        *([Parameter("wrenches", f"6 * {builder.upper}_BODIES", on_bodies)] if wrenches else ()),
         _limit(builder),
         Parameter("efforts", f"{builder.upper}_MOTORS", "of the motors [N m, N]", output=True),
     ]
-    n = len(order)
-    places = builder.indices("feedforward_order", order)
-    given = [("position", n), ("velocity", n), ("acceleration", accelerated)]
-    given += [("base_position", 7), ("base_twist", 6), ("base_acceleration", 6)][: 2 * base_nq]
-    given += [("wrenches", code.size("wrenches"))] if wrenches else []
-    body = [*memory.lines, f"Status status = {builder.name}_begin(w);"]
-    body += [
-        f"if (status == GOOD) status = {builder.name}_check_vector(w, {name}, {size});"
-        for name, size in given
+    given = [
+        "base_position, base_twist, base_acceleration" if base else "NULL, NULL, NULL",
+        "position, velocity, acceleration",
+        "wrenches" if wrenches else "NULL",
     ]
-    body += [f"if (status != GOOD) return ({builder.name}_status)status;"]
-    body += _copy("p_guess", "w->q", robot.nq)
-    if base_nq:
-        body += _copy("p_guess", "base_position", 7) + _copy("p_velocity", "base_twist", 6)
-        body += _copy("p_acceleration", "base_acceleration", 6)
-        body += [
-            f"if (!{builder.name}_normalize(p_guess)) return {builder.upper}_BAD_ARGUMENT;",
-        ]
-    body += [
-        f"for (int k = 0; k < {n}; k++) {{",
-        f"  p_position[k] = position[{places}[k]];",
-        f"  p_velocity[{base_nv} + k] = velocity[{places}[k]];",
-        "}",
-        *_copy(f"p_acceleration + {base_nv}", "acceleration", accelerated),
-        *_set_limit(builder.upper, len(robot.actuated_joint_names)),
-        *(_copy("p_wrenches", "wrenches", code.size("wrenches")) if wrenches else ()),
-        *(_copy("p_payload", f"w->{PAYLOAD}", 10) if code.takes_payload else ()),
-        *_close(
-            builder,
-            code,
-            ports,
-            call.positions or (),
-            f"{builder.name}_assembly",
-            "feedforward",
-            base_nq,
-        ),
-        f"result = judge_health(p_health, {builder.upper}_CLOSED, w->max_condition_number);",
-        *_judged(builder),
-        *_copy("w->q", "p_q", robot.nq),
-        *_copy("efforts", "p_efforts", len(robot.actuated_joint_names)),
-        f"return {builder.upper}_OK;",
+    body = [
+        f"return {builder.name}_run_feedforward(w, {evaluate}, {', '.join(given)}, limit, efforts);"
     ]
     about = [
         f"feedforward{label}: efforts of the motors from the measured motion, loops closed from"
@@ -141,93 +108,45 @@ def _add_conversion(
     assert chosen is not None
     names, entries = chosen
     coordinates = robot._inputs.choices.coordinates("velocity", given.names, robot.neutral())
-    base_nv = robot.coordinates.base_nv
+    assert len(coordinates) == ny
+    builder.uses.add("conversion")
+    builder.kernel("spanning_motion")
+    builder.kernel("generalized_force")
     label = f"_{name}"
     velocity = builder.kernel("independent_velocity", coordinates, label=label)
     acceleration = builder.kernel("independent_acceleration", coordinates, label=label)
-    motion = builder.kernel("spanning_motion")
-    force = builder.kernel("generalized_force")
     acting = tuple(sorted(targets.coordinates))
     efforts = builder.kernel("converted_efforts", acting, label=label)
-    has_loops = robot.has_loops
-    memory = Memory(builder)
-    sizes = {"q": nq, "known": max(len(entries), ny), "values": len(entries)}
-    sizes |= {"yd": ny, "ydd": ny, "qd": nv, "qdd": nv, "spanning": nv, "tau": ny, "missed": ny}
-    sizes |= {"conditioning": max(k.program.outputs[1].size for k in (velocity, acceleration))}
-    sizes |= {"on_targets": len(acting)}
-    if has_loops:
+    loops = [kernel.program.outputs[1].size for kernel in (velocity, acceleration)]
+    functions = [kernel.function for kernel in (velocity, acceleration, efforts)]
+    rows = 0
+    if robot.has_loops:
         closure = builder.kernel("closure", entries, label=label)
-        sizes |= {"next": nq, "phi": closure.program.outputs[1].size}
-    for each, size in sizes.items():
-        memory.take(each, size)
-    count = len(given.names)
-    which = builder.indices(f"{name}_known", [given.names.index(each) for each in names])
-    owners = [robot.coordinates.owners[j] for j in coordinates[base_nv:]]
-    rates = builder.indices(f"{name}_rates", [given.names.index(each) for each in owners])
-    on = builder.indices(f"{name}_given", given.coordinates)
-    targets_q = builder.indices(f"{name}_positions", targets.entries)
-    targets_qd = builder.indices(f"{name}_coordinates", targets.coordinates)
-    targets_effort = builder.indices(
-        f"{name}_efforts", [acting.index(each) for each in targets.coordinates]
-    )
-    body = [*memory.lines, f"Status status = {lib}_begin(w);"]
-    body += [f"if (status == GOOD) status = {lib}_check_vector(w, position, {count});"]
-    body += [
-        f"if (status == GOOD && {each} != NULL) status = {lib}_check_vector(w, {each}, {count});"
-        for each in ("velocity", "acceleration", "effort")
-    ]
-    body += [f"if (status != GOOD) return ({lib}_status)status;"]
-    body += [f"for (int k = 0; k < {len(entries)}; k++) values[k] = position[{which}[k]];"]
-    if has_loops:
-        body += _closed_by_kernel(builder, name, closure, entries, f"w->{start}")
+        rows = closure.program.outputs[1].size
+        functions += [closure.function, _closure_ports(builder, closure)]
     else:
-        where = builder.indices(f"{name}_entries", entries)
-        body += _copy("q", f"w->{start}", nq)
-        body += [f"for (int k = 0; k < {len(entries)}; k++) q[{where}[k]] = values[k];"]
-    body += [
-        f"status = {lib}_judge_position(w, q);",
-        f"if (status != GOOD) return ({lib}_status)status;",
-        f"memset(yd, 0, {ny} * sizeof(double));",
-        f"memset(ydd, 0, {ny} * sizeof(double));",
-        f"memset(known, 0, {sizes['known']} * sizeof(double));",
+        functions += ["NULL", "NULL"]
+    owners = [robot.coordinates.owners[j] for j in coordinates[robot.coordinates.base_nv :]]
+    tables = {
+        "known": [given.names.index(each) for each in names],
+        "entries": entries,
+        "rates": [given.names.index(each) for each in owners],
+        "given": given.coordinates,
+        "positions": targets.entries,
+        "coordinates": targets.coordinates,
+        "efforts": [acting.index(each) for each in targets.coordinates],
+    }
+    counts = [len(given.names), len(entries), len(owners), len(targets.names), len(acting)]
+    described = [*functions, *map(str, [*counts, *loops, rows])]
+    described += [builder.indices(f"{name}_{kind}", table) for kind, table in tables.items()]
+    builder.source += [
+        f"static const {lib}_conversion {lib}_{name}_of = {{",
+        *(f"    {each}," for each in described),
+        "};",
+        "",
     ]
-    for each, kernel, state, rate in (
-        ("velocity", velocity, "q, known", "yd"),
-        ("acceleration", acceleration, "q, yd, known", "ydd"),
-    ):
-        body += [
-            f"if ({each} != NULL) {{",
-            f"  for (int k = 0; k < {len(owners)}; k++) known[{base_nv} + k] = {each}[{rates}[k]];",
-            f"  {kernel.function}({state}, {rate}, conditioning);",
-            f"  if (!{lib}_regular(w, conditioning, {kernel.program.outputs[1].size}))",
-            f"    return {upper}_DEAD_POINT;",
-            "}",
-        ]
-    body += [f"{motion.function}(q, yd, ydd, qd, qdd);"]
-    body += [
-        f"memset(on_targets, 0, {len(acting)} * sizeof(double));",
-        "if (effort != NULL) {",
-        f"  memset(spanning, 0, {nv} * sizeof(double));",
-        f"  for (int k = 0; k < {count}; k++) spanning[{on}[k]] = effort[k];",
-        f"  {force.function}(q, spanning, tau);",
-        f"  {efforts.function}(q, tau, on_targets, missed);",
-        "  double largest = 0.0;",
-        f"  for (int k = 0; k < {ny}; k++) largest = larger(fabs(tau[k]), largest);",
-        f"  w->place = (int)first_beyond(missed, {ny}, {upper}_LEFT_OVER * largest);",
-        f"  if (w->place >= 0) return {upper}_CANNOT_GIVE;",
-        f"  if (first_beyond(on_targets, {len(acting)}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
-        "}",
-        f"if (first_beyond(qd, {nv}, DBL_MAX) >= 0 || first_beyond(qdd, {nv}, DBL_MAX) >= 0)",
-        f"  return {upper}_NOT_FINITE;",
-        *_copy(f"w->{start}", "q", nq),
-        f"for (int k = 0; k < {len(targets.names)}; k++) {{",
-        f"  if (to_position != NULL) to_position[k] = q[{targets_q}[k]];",
-        f"  if (to_velocity != NULL) to_velocity[k] = qd[{targets_qd}[k]];",
-        f"  if (to_acceleration != NULL) to_acceleration[k] = qdd[{targets_qd}[k]];",
-        f"  if (to_effort != NULL) to_effort[k] = on_targets[{targets_effort}[k]];",
-        "}",
-        f"return {upper}_OK;",
-    ]
+    size = 2 * nq + 5 * ny + 3 * nv + len(acting) + 2 * len(entries) + sum(loops) + rows
+    builder.memory = max(builder.memory, size)  # of `sources/conversion.c`
     units = {"position": "rad, m", "velocity": "rad/s, m/s"}
     units |= {"acceleration": "rad/s^2, m/s^2", "effort": "N m, N"}
     source, target = name.split("_to_")
@@ -242,34 +161,14 @@ def _add_conversion(
         f"{name}: motion and efforts of the {target} from those of the {source}; power is the same."
         f" Loops are closed from w->{start}, which moves along. NULL is zero, or not wanted."
     ]
+    arrays = ", ".join(each.name for each in parameters)
+    body = [f"return {lib}_convert(w, w->{start}, &{lib}_{name}_of, {arrays});"]
     builder.function(name, about, parameters, body)
     builder.evaluations = max(builder.evaluations, CLOSURE_EVALUATIONS)
 
 
-def _closed_by_kernel(
-    builder: Builder, name: str, closure: KernelCode, entries: tuple[int, ...], start: str
-) -> list[str]:
-    """Close the loops from known joints, and once more from there: to the last digits."""
-    lib, upper, nq = builder.name, builder.upper, builder.robot.nq
-    rows = closure.program.outputs[1].size
-    rules = closure_rules(builder, name, closure, entries)
-    return [
-        *rules,
-        f"status = close_in_parts(&rules, values, {start}, known, next, phi, q);",
-        f"if (status == GOOD && !{lib}_normalize(q)) status = NOT_CLOSED;",
-        f"if (status != GOOD) return ({lib}_status)status;",
-        f"{closure.function}(values, q, next, phi);",
-        "w->evaluations++;",
-        f"if (first_beyond(phi, {rows}, {upper}_CLOSED) < 0)",
-        f"  memcpy(q, next, {nq} * sizeof(double));",
-    ]
-
-
-def closure_rules(
-    builder: Builder, name: str, closure: KernelCode, entries: tuple[int, ...]
-) -> list[str]:
-    """Lines that set up `ClosureRules` for a kernel, as ``rules``."""
-    lib, upper = builder.name, builder.upper
+def _closure_ports(builder: Builder, closure: KernelCode) -> str:
+    """The function that evaluates a closure kernel as `ClosureRules` takes it; its name."""
     builder.uses.add("closure")
     wrapper = f"{closure.function}_ports"
     text = (
@@ -279,22 +178,7 @@ def closure_rules(
     )
     if text not in builder.source:
         builder.source.append(text)
-    where = builder.indices(f"{name}_entries", entries)
-    return [
-        "ClosureRules rules;",
-        f"rules.evaluate = {wrapper};",
-        "rules.kernel = &w->evaluations;",
-        f"rules.entries = {where};",
-        f"rules.curved = {lib}_curved;",
-        f"rules.parts = {lib}_parts;",
-        f"rules.known = {len(entries)};",
-        f"rules.curves = {upper}_CURVES;",
-        f"rules.tries = {len(KERNEL_PARTS)};",
-        f"rules.nq = {upper}_NQ;",
-        f"rules.rows = {closure.program.outputs[1].size};",
-        f"rules.closed = {upper}_CLOSED;",
-        f"rules.nearby = {upper}_NEARBY;",
-    ]
+    return wrapper
 
 
 def closes(robot: Robot) -> bool:
@@ -314,6 +198,7 @@ def add_close(builder: Builder) -> None:
     memory.take("known", len(entries))
     memory.take("phi", closure.program.outputs[1].size)
     memory.take("closed", robot.nq)
+    where = builder.indices("close_entries", entries)
     body = [
         *memory.lines,
         f"Status status = {lib}_begin(w);",
@@ -321,12 +206,11 @@ def add_close(builder: Builder) -> None:
         f"if (status == GOOD && guess != NULL)"
         f" status = {lib}_check_position(w, guess, {robot.nq});",
         f"if (status != GOOD) return ({lib}_status)status;",
-        *closure_rules(builder, "close", closure, entries),
-        f"status = close_in_parts(&rules, y, guess == NULL ? {lib}_assembly : guess, known, next,"
-        " phi, closed);",
-        f"if (status == GOOD && !{lib}_normalize(closed)) status = NOT_CLOSED;",
+        f"status = {lib}_close_from(w, {_closure_ports(builder, closure)}, {where},"
+        f" {len(entries)}, {closure.program.outputs[1].size}, y,",
+        f"    guess == NULL ? {lib}_assembly : guess, known, next, phi, closed);",
         f"if (status != GOOD) return ({lib}_status)status;",
-        *_copy("q", "closed", robot.nq),
+        f"memcpy(q, closed, {robot.nq} * sizeof(double));",
         f"return {upper}_OK;",
     ]
     parameters = [
@@ -344,57 +228,15 @@ def add_motor_command(builder: Builder) -> None:
     robot, lib, upper = builder.robot, builder.name, builder.upper
     joints, measured = _joints(builder), _measured(builder)
     call = motor_command(robot, joints.names, efforts=EFFORTS, measured=measured.names)
-    code = _stream_kernel(builder, call.kernel.program, "motor_command")
-    nq, nv, ny, na = robot.nq, robot.nv, robot.ny, len(robot.actuated_joint_names)
-    base_nv = robot.coordinates.base_nv
-    memory = Memory(builder)
-    ports = [memory.take(f"p_{p.name}", p.size) for p in _ports(code)]
-    memory.take("scratch", 2 * nq + 2 * len(call.joints))
-    n = len(joints.names)
-    order = builder.indices("command_order", [joints.names.index(each) for each in call.joints])
-    at = builder.indices("command_coordinates", joints.coordinates)
     choice = robot._inputs.choices.measured("velocity", measured.names)
-    rates = builder.indices("command_rates", [measured.names.index(each) for each in choice.joints])
-    body = [*memory.lines, f"Status status = {lib}_begin(w);"]
-    checked = [("position", n), ("velocity", n), ("effort", n), ("stiffness", n), ("damping", n)]
-    checked += [("measured_velocity", len(measured.names)), ("feedforward", na)]
-    body += [
-        f"if (status == GOOD && {each} != NULL) status = {lib}_check_vector(w, {each}, {size});"
-        for each, size in checked
-    ]
-    zeroed = {"p_velocity": ny, "p_spanning_tau": nv, "p_gains": 2 * nv, "p_offsets": na}
-    zeroed |= {"p_measured": code.size("measured")}
-    body += [f"if (status != GOOD) return ({lib}_status)status;"]
-    body += [f"memset({each}, 0, {size} * sizeof(double));" for each, size in zeroed.items()]
-    body += [
-        f"for (int k = 0; k < {n}; k++) {{",
-        f"  p_position[k] = position[{order}[k]];",
-        f"  p_velocity[{base_nv} + k] = velocity == NULL ? 0.0 : velocity[{order}[k]];",
-        f"  if (effort != NULL) p_spanning_tau[{at}[k]] = effort[k];",
-        f"  if (stiffness != NULL) p_gains[{at}[k]] = stiffness[k];",
-        f"  if (damping != NULL) p_gains[{nv} + {at}[k]] = damping[k];",
-        "}",
-        "if (measured_velocity != NULL)",
-        f"  for (int k = 0; k < {len(choice.joints)}; k++)"
-        f" p_measured[{base_nv} + k] = measured_velocity[{rates}[k]];",
-        *_copy(f"p_measured + {ny}", "w->q", nq),
-        f"if (feedforward != NULL) memcpy(p_measured + {ny + nq}, feedforward,"
-        f" {na} * sizeof(double));",
-        *_set_limit(upper, na),
-        *_copy("p_guess", "w->command_q", nq),
-        *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
-        f"result = judge_command(p_health, w->max_condition_number, {upper}_LEFT_OVER);",
-        "if (result == MOTORS_CANNOT)",
-        f"  w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[FORCE]);",
-        *_judged(builder),
-        f"if (first_beyond(p_motors, {3 * na}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
-        *_copy("w->command_q", "p_q", nq),
-        *(
-            f"if ({each} != NULL) memcpy({each}, p_motors + {k * na}, {na} * sizeof(double));"
-            for k, each in enumerate(("motor_position", "motor_velocity", "motor_effort"))
-        ),
-        f"return {upper}_OK;",
-    ]
+    evaluate = _stream_kernel(builder, call.kernel.program, "motor_command", len(call.joints))
+    builder.uses.add("motor_command")
+    builder.indices("command_order", [joints.names.index(each) for each in call.joints])
+    builder.indices("command_coordinates", joints.coordinates)
+    builder.indices("command_rates", [measured.names.index(each) for each in choice.joints])
+    builder.indices("command_entries", call.positions or ())
+    builder.counts["COMMAND_RATES"] = len(choice.joints)
+    builder.counts["COMMAND_KNOWN"] = len(call.positions or ())
     size, motors = f"{upper}_JOINTS", f"{upper}_MOTORS"
     parameters = [
         Parameter("position", size, "commanded, of the joints [rad, m]"),
@@ -421,6 +263,8 @@ def add_motor_command(builder: Builder) -> None:
         " motors at the measured position w->q, which feedforward and motors_to_joints set."
         " What is NULL is zero, or not wanted. Loops are closed from w->command_q."
     ]
+    arrays = ", ".join(each.name for each in parameters)
+    body = [f"return {lib}_run_motor_command(w, {evaluate}, {arrays});"]
     builder.function("motor_command", about, parameters, body)
     builder.evaluations = max(builder.evaluations, STREAM_EVALUATIONS)
 
@@ -429,45 +273,9 @@ def add_observer(builder: Builder) -> None:
     """The force on y that comes from outside: `MomentumObserver`."""
     robot, lib, upper, ny = builder.robot, builder.name, builder.upper, builder.robot.ny
     builder.uses.add("observer")
-    friction, momentum = builder.kernel("friction_force"), builder.kernel("momentum")
-    load = f"w->{PAYLOAD}, " if momentum.takes_payload else ""
-    memory = Memory(builder)
-    for each, size in {"p_q": robot.nq, "p_yd": ny, "p_tau": ny, "p_friction": ny}.items():
-        memory.take(each, size)
-    for each in ("p_momentum", "p_rate", "drive", "next", "last", "external"):
-        memory.take(each, ny)
-    body = [
-        *memory.lines,
-        f"Status status = {lib}_begin(w);",
-        f"status = {lib}_read_position(w, q, p_q);",
-        f"if (status == GOOD) status = {lib}_read_vector(w, yd, {ny}, p_yd);",
-        f"if (status == GOOD) status = {lib}_read_vector(w, tau, {ny}, p_tau);",
-        "if (status == GOOD && !(gain > 0.0 && gain < INFINITY && time - time == 0.0))",
-        "  status = UNREAD;",
-        f"if (status != GOOD) return ({lib}_status)status;",
-        f"if (observer->started && !(time > observer->time)) return {upper}_NOT_LATER;",
-        f"{friction.function}(p_q, p_yd, p_friction);",
-        f"{momentum.function}(p_q, p_yd, {load}p_momentum, p_rate);",
-        f"for (int k = 0; k < {ny}; k++) drive[k] = (p_tau[k] - p_friction[k]) + p_rate[k];",
-        f"if (first_beyond(drive, {ny}, DBL_MAX) >= 0"
-        f" || first_beyond(p_momentum, {ny}, DBL_MAX) >= 0)",
-        f"  return {upper}_NOT_FINITE;",
-        *_copy("next", "observer->integral", ny),
-        *_copy("last", "observer->drive", ny),
-        *_copy("external", "observer->external", ny),
-        f"observer_step({ny}, p_momentum, drive, (double)gain,"
-        " observer->started ? (double)(time - observer->time) : 0.0,",
-        "              !observer->started, next, last, external);",
-        f"if (first_beyond(external, {ny}, DBL_MAX) >= 0"
-        f" || first_beyond(next, {ny}, DBL_MAX) >= 0)",
-        f"  return {upper}_NOT_FINITE;",
-        *_copy("observer->integral", "next", ny),
-        *_copy("observer->drive", "last", ny),
-        *_copy("observer->external", "external", ny),
-        "observer->time = time;",
-        "observer->started = 1;",
-        f"return {upper}_OK;",
-    ]
+    builder.kernel("friction_force")
+    builder.kernel("momentum")
+    builder.memory = max(builder.memory, robot.nq + 9 * ny)  # of `sources/observer.c`
     builder.header += [
         "/* The momentum observer; the caller owns it. external: the estimate, force on y. */",
         "typedef struct {",
@@ -476,13 +284,6 @@ def add_observer(builder: Builder) -> None:
         "  int started;",
         f"}} {lib}_observer;",
         f"void {lib}_observer_init({lib}_observer *observer);",
-        "",
-    ]
-    builder.source += [
-        f"void {lib}_observer_init({lib}_observer *observer)",
-        "{",
-        "  memset(observer, 0, sizeof *observer);",
-        "}",
         "",
     ]
     parameters = [
@@ -494,38 +295,30 @@ def add_observer(builder: Builder) -> None:
         "observer_update: take what was measured at a time [s], later than the last;"
         " observer->external is the outside force on y through a low-pass of gain [1/s]."
     ]
-    first = f"{lib}_workspace *w, {lib}_observer *observer, TIME gain, TIME time"
-    builder.function("observer_update", about, parameters, body, first=first)
+    scalars = [f"{lib}_observer *observer", "TIME gain", "TIME time"]
+    builder.declare("observer_update", about, parameters, scalars)
 
 
 def add_payload(builder: Builder) -> None:
     """Set what a link carries, for all functions that follow: `Robot.with_payloads`."""
-    lib, upper = builder.name, builder.upper
-    builder.header += comment(
-        [
-            "set_payload: what the link carries, for all later calls with this workspace; at first"
-            " nothing.",
-            "mass: [kg]; 0 takes the payload off.",
-            "com (3, in): centre of mass in the link's frame [m].",
-            "inertia (6, in, or NULL): ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, in"
-            " the link's axes [kg m^2]; NULL for a point mass.",
-            f"{upper}_BAD_ARGUMENT, and nothing is changed, where no body has these.",
-        ]
-    )
-    signature = (
-        f"{lib}_status {lib}_set_payload({lib}_workspace *w, {lib}_real mass,"
-        f" const {lib}_real *com, const {lib}_real *inertia)"
-    )
-    builder.header += [f"{signature};", ""]
-    builder.source += [
-        signature,
-        "{",
-        f"  return payload_parameters(mass, com, inertia, w->{PAYLOAD}, &w->place) ? {upper}_OK",
-        f"                                                   : {upper}_BAD_ARGUMENT;",
-        "}",
-        "",
+    about = [
+        "set_payload: what the link carries, for all later calls with this workspace; at first"
+        f" nothing. {builder.upper}_BAD_ARGUMENT, and nothing is changed, where no body has these.",
+        "mass: [kg]; 0 takes the payload off.",
     ]
-    builder.functions.append("set_payload")
+    inertia = (
+        "ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, in the link's axes [kg m^2]; NULL"
+        " for a point mass."
+    )
+    parameters = [
+        Parameter("com", 3, "centre of mass in the link's frame [m]."),
+        Parameter("inertia", 6, inertia, optional=True),
+    ]
+    body = [
+        f"return payload_parameters(mass, com, inertia, w->{PAYLOAD}, &w->place)"
+        f" ? {builder.upper}_OK : {builder.upper}_BAD_ARGUMENT;"
+    ]
+    builder.function("set_payload", about, parameters, body, [f"{builder.name}_real mass"])
 
 
 def _measured(builder: Builder) -> JointSpace:
@@ -538,18 +331,20 @@ def _joints(builder: Builder) -> JointSpace:
     return builder.joints
 
 
-def _stream_kernel(builder: Builder, program: Program, name: str) -> KernelCode:
-    """A kernel of the stream, with the function that evaluates it where arrays are bound."""
-    builder.uses.add("closing")
-    outputs = {"feedforward": ("efforts", "q", "health")}.get(
-        name.removesuffix("_with_wrenches"), ("missed", "motors", "q", "health")
-    )
-    ports = tuple(Port(n, p.size) for n, p in zip(outputs, program.outputs, strict=True))
-    program = replace(program, outputs=ports)
+def _stream_kernel(builder: Builder, program: Program, name: str, known: int) -> str:
+    """The function that evaluates a kernel of the stream with bound arrays; its name.
+
+    Args:
+        builder: of the library.
+        program: of the kernel.
+        name: of the kernel in C.
+        known: how many joints it closes loops from.
+    """
+    builder.uses.add("stream")
     function = f"{builder.name}_kernel_{name}"
     builder.plans[function] = make_plan(program)
-    count = len(program.inputs) + len(program.outputs)
-    arrays = ", ".join(f"bound->ports[{i}]" for i in range(count))
+    ports = (*program.inputs, *program.outputs)
+    arrays = ", ".join(f"bound->ports[{i}]" for i in range(len(ports)))
     builder.source += [
         f"static void {function}_bound(void *memory)",
         "{",
@@ -559,79 +354,11 @@ def _stream_kernel(builder: Builder, program: Program, name: str) -> KernelCode:
         "}",
         "",
     ]
-    return KernelCode(function, program)
-
-
-def _ports(code: KernelCode) -> tuple[Port, ...]:
-    return (*code.program.inputs, *code.program.outputs)
-
-
-def _close(
-    builder: Builder,
-    code: KernelCode,
-    ports: list[str],
-    positions: tuple[int, ...],
-    other: str,
-    name: str,
-    base_nq: int,
-) -> list[str]:
-    """Lines that close the loops with a kernel of the stream, from the guess or `other`."""
-    lib, upper = builder.name, builder.upper
-    entries = builder.indices(f"{name}_entries", positions)
-    return [
-        f"{lib}_bound bound;",
-        "bound.count = &w->evaluations;",
-        *(f"bound.ports[{i}] = {port};" for i, port in enumerate(ports)),
-        "kernel_t kernel;",
-        "memset(&kernel, 0, sizeof kernel);",
-        f"kernel.evaluate = {code.function}_bound;",
-        "kernel.memory = &bound;",
-        "closing_t of;",
-        "of.kernel = &kernel;",
-        "of.position = p_position;",
-        f"of.known = {len(positions)};",
-        f"of.entries = {entries};",
-        "of.guess = p_guess;",
-        "of.q = p_q;",
-        f"of.nq = {upper}_NQ;",
-        f"of.base_nq = {base_nq};",
-        "of.health = p_health;",
-        "of.scratch = scratch;",
-        f"closing_result_t result = close_loops(&of, &{lib}_rules, {other});",
-        "w->residual = p_health[RESIDUAL];",
-        "w->conditioning = p_health[CONDITIONING];",
-        f"if (result != CLOSED) return {lib}_closing_status[result];",
-    ]
-
-
-def _judged(builder: Builder) -> list[str]:
-    return [
-        f"if (result != CLOSED) return {builder.name}_closing_status[result];",
-        "w->limited = (int)p_health[LIMITED];",
-    ]
-
-
-def _copy(to: str, start: str, count: int) -> list[str]:
-    return [f"memcpy({to}, {start}, {count} * sizeof(double));"] if count else []
+    size = sum(port.size for port in ports) + 2 * builder.robot.nq + 2 * known
+    builder.memory = max(builder.memory, size)  # of `sources/feedforward.c`, `motor_command.c`
+    return f"{function}_bound"
 
 
 def _limit(builder: Builder) -> Parameter:
     size = f"{builder.upper}_MOTORS"
     return Parameter("limit", size, "largest efforts; NULL: none [N m, N]", optional=True)
-
-
-def _set_limit(upper: str, motors: int) -> list[str]:
-    return [
-        f"for (int k = 0; k < {motors}; k++) {{",
-        "  p_limit[k] = limit == NULL ? INFINITY : limit[k];",
-        "  if (p_limit[k] != p_limit[k]) {",
-        "    w->place = k;",
-        f"    return {upper}_BAD_ARGUMENT;",
-        "  }",
-        "}",
-    ]
-
-
-def _wrenches(builder: Builder, wanted: bool) -> list[Parameter]:
-    about = "on the bodies, from add_wrench [N m, N]"
-    return [Parameter("wrenches", f"6 * {builder.upper}_BODIES", about)] if wanted else []

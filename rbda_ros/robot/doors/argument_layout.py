@@ -33,7 +33,7 @@ class ArgumentLayout:
 
     Attributes:
         names: of the arguments.
-        sizes: lengths of the last axis that each may have.
+        shapes: that each may have, without leading axes.
     """
 
     def __init__(
@@ -55,14 +55,16 @@ class ArgumentLayout:
         self.program = operation_program(robot, name, frame, links, friction)
         self.names: tuple[str, ...] = self.program.names
         entries = independent_entries(robot)
-        sizes = argument_sizes(robot) | {"Wrenches": (6,)}
+        sizes = argument_sizes(robot)
         if entries is not None:
             sizes["Position"] = robot.nq, len(entries)
-        self.sizes = [sizes[kind] for kind in self.program.kinds]
+        shapes: dict[str, list[tuple[int, ...]]]
+        shapes = {kind: [(size,) for size in dict.fromkeys(sizes[kind])] for kind in sizes}
+        shapes["Wrenches"] = [(len(links), 6)]
+        self.shapes = [shapes[kind] for kind in self.program.kinds]
         if parameters:
             self.names = (*self.names, "parameters")
-            self.sizes.append((len(robot.parameters().values),))
-        self._shapes = [self._shapes_of(i) for i in range(len(self.names))]
+            self.shapes.append([(len(robot.parameters().values),)])
 
     def __str__(self) -> str:
         given = (self._described(i) for i in range(len(self.names)))
@@ -73,14 +75,7 @@ class ArgumentLayout:
         return f"{self.operation}({', '.join(given)}) -> {results} of {self.robot.name!r}"
 
     def _described(self, i: int) -> str:
-        return f"{self.names[i]} {' or '.join(_shape(shape) for shape in self._shapes[i])}"
-
-    def _shapes_of(self, i: int) -> list[tuple[int, ...]]:
-        """Shapes that an argument may have, without leading axes."""
-        rows: tuple[int, ...] = ()
-        if i < len(self.program.kinds) and self.program.kinds[i] == "Wrenches":
-            rows = (len(self.program.links),)
-        return [(*rows, size) for size in dict.fromkeys(self.sizes[i])]
+        return f"{self.names[i]} {' or '.join(_shape(shape) for shape in self.shapes[i])}"
 
     @cached_property
     def spanning(self) -> OperationFunction:
@@ -107,8 +102,8 @@ class ArgumentLayout:
 
     @cached_property
     def checked_parameters(self) -> CheckedParameters:
-        """What rejects parameters that are not finite."""
-        return CheckedParameters(self.robot, *self.sizes[-1])
+        """The parameters as they are; those that are not finite are rejected."""
+        return CheckedParameters(self.robot, *self.shapes[-1][0])
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments in their order.
@@ -133,7 +128,7 @@ class ArgumentLayout:
         Raises:
             InputError: it says which shapes there may be.
         """
-        possible = self._shapes[i]
+        possible = self.shapes[i]
         tail = len(possible[0])
         if len(shape) < tail or tuple(shape[-tail:]) not in possible:
             wanted = " or ".join(_shape(each) for each in possible)
@@ -222,8 +217,8 @@ class TensorFunction(ABC):
     def _with_parameters(self, q: Any, qd: Any, third: Any, parameters: Any) -> Any:
         """Inverse or forward dynamics from the regressor."""
         layout, library, ny = self._layout, self.library, self._layout.robot.ny
-        unread = library.zeros(layout.robot.nq, dtype=parameters.dtype)
-        (parameters,) = self._apply(layout.checked_parameters, [unread, parameters])
+        home = library.asarray(layout.robot.neutral(), dtype=parameters.dtype)
+        (parameters,) = self._apply(layout.checked_parameters, [home, parameters])
 
         def force(qd: Any, ydd: Any) -> Any:
             (Y,) = self._evaluate(layout.regressor, [q, qd, ydd])

@@ -131,30 +131,18 @@ def _solved(record: Operation, ny: int, L: Matrix, known: dict[str, Matrix]) -> 
     solved = {}
     for each in record.results:
         right = ca.DM.eye(ny) if each == "inverse" else -_matrix(known[each], ny)
-        solved[each] = ca.vec(_forward(L, _backward(L, ca.SX(right))).T)
+        inner = _substituted(L.T, ca.SX(right), range(ny)[::-1])
+        solved[each] = ca.vec(_substituted(L, inner, range(ny)).T)
     return solved
 
 
-def _backward(L: Matrix, right: Matrix) -> Matrix:
-    """x with ``L' x = right``, for a lower triangular L."""
+def _substituted(T: Matrix, right: Matrix, order: Sequence[int]) -> Matrix:
+    """x with ``T x = right``, for a T that is triangular if its rows are in this order."""
     rows: dict[int, Matrix] = {}
-    for i in reversed(range(L.rows())):
-        rest = right[i, :] - sum((L[j, i] * rows[j] for j in rows if _there(L, j, i)), ca.SX(0))
-        rows[i] = rest / L[i, i]
-    return ca.vertcat(*(rows[i] for i in range(L.rows())))
-
-
-def _forward(L: Matrix, right: Matrix) -> Matrix:
-    """x with ``L x = right``, for a lower triangular L."""
-    rows: dict[int, Matrix] = {}
-    for i in range(L.rows()):
-        rest = right[i, :] - sum((L[i, j] * rows[j] for j in rows if _there(L, i, j)), ca.SX(0))
-        rows[i] = rest / L[i, i]
-    return ca.vertcat(*(rows[i] for i in range(L.rows())))
-
-
-def _there(L: Matrix, i: int, j: int) -> bool:
-    return not L[i, j].is_zero()
+    for i in order:
+        known = (T[i, j] * rows[j] for j in rows if not T[i, j].is_zero())
+        rows[i] = (right[i, :] - sum(known, ca.SX(0))) / T[i, i]
+    return ca.vertcat(*(rows[i] for i in range(T.rows())))
 
 
 def _matrix(flat: Matrix, rows: int) -> Matrix:

@@ -18,6 +18,10 @@ from rbda_ros.robot.doors.batch_functions import BatchFunction, as_rows, closed_
 _in_torch_func: Any = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
+def _in_forward_ad() -> bool:
+    return getattr(forward_ad, "_current_level", 0) >= 0
+
+
 class TorchFunction(TensorFunction):
     """An operation of a robot as a function of tensors; see `Robot.torch`."""
 
@@ -113,7 +117,7 @@ def _call(function: BatchFunction, *given: Tensor) -> tuple[Tensor, ...]:
         answers: tuple[Tensor, ...] = _Call.apply(function, *given)
         return answers
     differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in given)
-    if not differentiated and forward_ad._current_level < 0:
+    if not differentiated and not _in_forward_ad():
         return _Call.forward(function, *given)
     apply: Any = super(torch.autograd.Function, _Call).apply
     answers = apply(function, *given)

@@ -188,6 +188,20 @@ def test_parameters_without_inertia_are_an_error_also_in_compiled_code() -> None
         jax.jit(function)(y, yd, tau, nothing).block_until_ready()
 
 
+@pytest.mark.parametrize("is_spanning", [False, True])
+def test_parameters_are_taken_in_single_precision(is_spanning: bool) -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, x = map(np.asarray, sample(robot, "parallel_ankle"))
+    q = robot.close(y) if is_spanning else y
+    expected = robot.inverse_dynamics(q, yd, x, friction=True)
+    function = robot.jax("inverse_dynamics", parameters=True)
+    given = [jnp.array(each, np.float32) for each in (q, yd, x, robot.parameters().values)]
+    for transformed in (function, jax.jit(function)):
+        found = transformed(*given)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("operation", ["inverse_dynamics", "forward_dynamics"])
 def test_parameters_that_are_not_finite_are_an_error_also_in_compiled_code(operation: str) -> None:
     robot = MECHANISMS["parallel_ankle"].load()

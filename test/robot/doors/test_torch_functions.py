@@ -204,6 +204,16 @@ def test_parameters_without_inertia_are_an_error() -> None:
         robot.torch("forward_dynamics", parameters=True)(y, yd, tau, nothing)
 
 
+def test_parameters_are_taken_in_single_precision() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, x = (each.detach().float() for each in sample(robot, "parallel_ankle"))
+    parameters = torch.tensor(robot.parameters().values, dtype=torch.float32)
+    found = robot.torch("inverse_dynamics", parameters=True)(y, yd, x, parameters)
+    assert found.dtype == torch.float32
+    expected = robot.inverse_dynamics(y.numpy(), yd.numpy(), x.numpy(), friction=True)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("operation", ["inverse_dynamics", "forward_dynamics"])
 def test_parameters_that_are_not_finite_are_an_error(operation: str) -> None:
     robot = MECHANISMS["parallel_ankle"].load()
