@@ -14,9 +14,9 @@ from rbda_ros.cli.robot_arguments import load
 from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import add_xacro_argument, urdf_text
-from rbda_ros.description.visuals import mjcf_visuals, sdf_visuals
+from rbda_ros.description.visuals import drawn_elements, mjcf_visuals
 from rbda_ros.description.writers import write_loop_file, write_urdf
-from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
+from rbda_ros.description.xml_text import LARGEST_TEXT, parse_xml
 from rbda_ros.errors import ModelError, counted
 
 MJCF_ENDINGS = (".xml", ".mjcf")
@@ -191,9 +191,4 @@ def _drawn(
 
         model = compile_mjcf(path, text, Report())
         return {} if model is None else mjcf_visuals(model)
-    if root.tag == "sdf":
-        return sdf_visuals(root)
-    return {
-        link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
-        for link in children(root, "link")
-    }
+    return drawn_elements(root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,16 @@ from rbda_ros.description.writers import add_origin, numbers
 from rbda_ros.description.xml_text import child, children, text_of
 
 _SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length")}
+
+
+def drawn_elements(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
+    """<visual> and <collision> elements of each link of a URDF or SDF, as URDF writes them."""
+    if root.tag == "sdf":
+        return sdf_visuals(root)
+    return {
+        link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
+        for link in children(root, "link")
+    }
 
 
 def sdf_visuals(root: etree._Element) -> dict[str, list[etree._Element]]:

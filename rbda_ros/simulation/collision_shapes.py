@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,8 @@ from rbda_ros.description.model import Pose
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf import read_pose
-from rbda_ros.description.visuals import mjcf_collisions, sdf_visuals
-from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
+from rbda_ros.description.visuals import drawn_elements, mjcf_collisions
+from rbda_ros.description.xml_text import LARGEST_TEXT, child, parse_xml
 from rbda_ros.errors import InputError
 from rbda_ros.simulation.ground_contacts import Box, Capsule, Point, Shape, Sphere
 from rbda_ros.spatial import rpy_matrix
@@ -60,13 +60,9 @@ def collision_shapes(
         model = compile_mjcf(source, text or "", report)
         if model is None:
             report.raise_problems()
-        drawn = mjcf_collisions(model)
-    elif root.tag == "sdf":
-        drawn = sdf_visuals(root)
+        drawn: Mapping[str, Sequence[etree._Element]] = mjcf_collisions(model)
     else:
-        drawn = {
-            link.get("name", ""): [*children(link, "collision")] for link in children(root, "link")
-        }
+        drawn = drawn_elements(root)
     if unknown := sorted(set(links or ()).difference(drawn)):
         raise InputError(f"links: there is no {unknown[0]!r}; use some of {', '.join(drawn)}")
     laws = {"friction": friction, "restitution": restitution}

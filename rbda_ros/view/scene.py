@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.cluster_tree.spanning_tree import frame_of
 from rbda_ros.description.expression import names as joints_in
 from rbda_ros.description.model import Constraint, Coupling, CutJoint
 from rbda_ros.description.orientation import to_quaternion
@@ -20,7 +19,7 @@ from rbda_ros.view.hover import Ray
 from rbda_ros.view.layers import Layers
 from rbda_ros.view.plotted import Ellipsoid
 from rbda_ros.view.posing import Posed
-from rbda_ros.view.shapes import Shape, robot_size
+from rbda_ros.view.shapes import Shape, on_body, robot_size
 
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
 SKY, GROUND, BRIGHTNESS = (255, 255, 255), (95, 95, 115), 4.0
@@ -149,9 +148,10 @@ class Scene:
 
     def on_pointer(self, act: Callable[[Ray], None]) -> None:
         """Call ``act`` with the ray of a pointer that rests on a body, or clicks it."""
-        self._bodies.on_pointer(
-            lambda event: act((np.array(event.ray_origin), np.array(event.ray_direction)))
-        )
+        for handle in self._bodies.handles:
+            handle.on_click(
+                lambda event: act((np.array(event.ray_origin), np.array(event.ray_direction)))
+            )
 
     def show_name(self, ray: Ray | None, poses: tuple[Array, Array]) -> str:
         """Show the name of the body that a ray meets, and return it; None hides it."""
@@ -287,19 +287,13 @@ def loop_lines(robot: Robot, unclosed: Sequence[Constraint] = ()) -> tuple[LoopL
 
 
 def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Array], ...], int]:
-    links = robot.spanning_tree.links
     if isinstance(constraint, CutJoint):
-        ends = [links[end.link] for end in (constraint.predecessor, constraint.successor)]
-        cuts = [
-            (place.body, (place.frame @ frame_of(end.origin)).p)
-            for place, end in zip(ends, (constraint.predecessor, constraint.successor), strict=True)
-        ]
-        first, second = ((place.body, place.frame.p) for place in ends)
-        return (first, *cuts, second), 1
-    body_of = robot.spanning_tree.body_of_joint
-    bodies = [body_of[name] for name in _tied(constraint)]
-    names = [robot.spanning_tree.bodies[number - 1].name for number in bodies]
-    corners = [(links[name].body, links[name].frame.p) for name in names]
+        first, second = constraint.predecessor, constraint.successor
+        cuts = (on_body(robot, end.link, end.origin) for end in (first, second))
+        return (on_body(robot, first.link), *cuts, on_body(robot, second.link)), 1
+    tree = robot.spanning_tree
+    bodies = [tree.bodies[tree.body_of_joint[name] - 1] for name in _tied(constraint)]
+    corners = [on_body(robot, body.name) for body in bodies]
     return tuple(corners if len(corners) > 1 else corners * 2), 0
 
 
@@ -317,8 +311,7 @@ def _axes(robot: Robot, constraint: Constraint) -> set[tuple[object, ...]]:
     found: set[tuple[object, ...]] = set()
     for name in _tied(constraint):
         joint = joints[name]
-        place = robot.spanning_tree.links[joint.parent]
-        point = (place.frame @ frame_of(joint.origin)).p
+        body, point = on_body(robot, joint.parent, joint.origin)
         turns = joint.type in ("revolute", "continuous")
-        found.add((place.body, *point.round(9).tolist()) if turns else (name,))
+        found.add((body, *point.round(9).tolist()) if turns else (name,))
     return found
