@@ -136,7 +136,6 @@ def inverse_operational_space_inertia(
     """Lambda^-1 = J H^-1 J' (m x m) of several frames, world-aligned, linear rows first.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         frames: end effectors; six rows each, three where ``linear_only``.
         linear_only: leave out the angular rows.
@@ -154,7 +153,6 @@ def delassus_product(
     Accelerations along the contacts' rows that forces along them give [m/s^2, rad/s^2].
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         axes: (3 x 3c) axes of each contact, as columns in world axes.
         forces: (m) forces along the rows, contact by contact, linear first [N, N m].
@@ -185,7 +183,6 @@ def damped_inverse_product(
     operations, and loses digits where mu is large: it subtracts numbers of the size ``mu x``.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         axes: (3 x 3c) axes of each contact, as columns in world axes.
         x: (m) accelerations along the rows [m/s^2, rad/s^2].
@@ -271,8 +268,6 @@ def delassus(
     """Propagate unit forces along all rows to the nodes (Algorithm 5, lines 5 to 11).
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         articulated: its articulated inertias.
         sources: rows of each contact or frame.
         few: see `_common_columns`; 0 where the matrix is not assembled.

@@ -285,29 +285,19 @@ def _columns(
     return q, yd, tau, axes.T, desired.T, start
 
 
-def _damped_delassus_inverse(
-    tree: ClusterTree, q: Matrix, axes: Matrix, contacts: Sequence[ContactFrame], mu: float
-) -> Matrix:
-    return caba_osim(tree, q, axes.T, contacts, mu)
+def _axes_as_columns(algorithm: Callable[..., Matrix]) -> Callable[..., Matrix]:
+    """The same algorithm with the axes of the contacts as the rows of its second input."""
+
+    def axes_as_rows(tree: ClusterTree, q: Matrix, axes: Matrix, *given: Any) -> Matrix:
+        return algorithm(tree, q, axes.T, *given)
+
+    return axes_as_rows
 
 
-def _damped_delassus_inverse_product(
-    tree: ClusterTree,
-    q: Matrix,
-    axes: Matrix,
-    x: Matrix,
-    contacts: Sequence[ContactFrame],
-    mu: float,
-    route: str = "caba_osim",
-) -> Matrix:
+def _damped_delassus_inverse_product(*given: Any) -> Matrix:
+    *inputs, route = given
     product = damped_inverse_product if route == "pv_osim" else caba_osim_product
-    return product(tree, q, axes.T, x, contacts, mu)
-
-
-def _delassus_product(
-    tree: ClusterTree, q: Matrix, axes: Matrix, forces: Matrix, contacts: Sequence[ContactFrame]
-) -> Matrix:
-    return delassus_product(tree, q, axes.T, forces, contacts)
+    return product(*inputs)
 
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
@@ -322,10 +312,6 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
 
 def _stage_shapes(choice: StageChoice) -> dict[str, Shape]:
     return {"origin": (choice.nq, 1), "stepping": (3, 1)}
-
-
-def _contact_stage_shapes(_: StageChoice) -> dict[str, Shape]:
-    return {"stepping": (3, 1)}
 
 
 def _touching_bodies(choice: StageChoice) -> Collection[int]:
@@ -538,14 +524,14 @@ REGISTRY: dict[str, Traceable] = {
         STAGE_IN_CONTACT,
         contact_stage,
         public=False,
-        shapes=_contact_stage_shapes,
+        shapes=_stage_shapes,
         bodies=_touching_bodies,
     ),
     "contact_stage_with_wrenches": Traceable(
         (*STAGE_IN_CONTACT, "wrenches"),
         contact_stage,
         public=False,
-        shapes=_contact_stage_shapes,
+        shapes=_stage_shapes,
     ),
     "contact_response": Traceable(
         ("q", "yd", "tau", "axes", "points"),
@@ -554,17 +540,17 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "damped_delassus_inverse": Traceable(
         ("q", "axes"),
-        _damped_delassus_inverse,
+        _axes_as_columns(caba_osim),
         **_ABOUT_CONTACTS,
     ),
     "damped_delassus_inverse_product": Traceable(
         ("q", "axes", "x"),
-        _damped_delassus_inverse_product,
+        _axes_as_columns(_damped_delassus_inverse_product),
         **_ABOUT_CONTACTS,
     ),
     "delassus_product": Traceable(
         ("q", "axes", "forces"),
-        _delassus_product,
+        _axes_as_columns(delassus_product),
         **_ABOUT_CONTACTS,
     ),
 }
