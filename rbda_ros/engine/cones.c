@@ -428,9 +428,7 @@ static double solve(Work *work, long *iterations)
   const ConeProblem *problem = work->of;
   int m = problem->m;
   double *best = work->y, weight = 0.1;
-  double *start = work->trial;
   *iterations = 0;
-  memcpy(start, work->x, m * sizeof(double));
   work->regularization = problem->rank ? STRONGER : REGULARIZATION;
   double missed = newton(work, iterations), least = missed;
   if (missed <= problem->tolerance) {

@@ -26,13 +26,6 @@ static double dot(const double *a, const double *b)
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-static void cross(const double *a, const double *b, double *c)
-{
-  c[0] = a[1] * b[2] - a[2] * b[1];
-  c[1] = a[2] * b[0] - a[0] * b[2];
-  c[2] = a[0] * b[1] - a[1] * b[0];
-}
-
 /* Distance of a point from the ground, and the ground's normal there. */
 static double ground_distance(const Ground *ground, const double *x, double *normal)
 {

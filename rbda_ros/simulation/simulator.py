@@ -564,7 +564,6 @@ class _Chart:
     def __init__(self, robot: Robot, independent: tuple[int, ...], choice: StageChoice) -> None:
         own = tuple(robot.independent_coordinates)
         self.independent, self._choice = independent, choice
-        self._nv = robot.nv
         tree = robot.tree if independent == own else with_independent(robot.tree, independent)
         self._kernels = robot._kernels if independent == own else KernelCache(tree)
         self.turns = _turns(tree)
@@ -677,17 +676,16 @@ def _turns(tree: ClusterTree) -> tuple[tuple[int, int], ...]:
 
 def _stops(robot: Robot, time: float) -> tuple[Stop, ...]:
     """Stops of all joints with limits, critically damped for the inertia felt at the assembly."""
-    q, stops, at = robot.neutral(), [], 0
-    limits, j = robot.limits, 0
-    inverse: Array | None = None
-    for body in robot.tree.spanning.bodies:
-        lower, upper = float(limits.lower[at]), float(limits.upper[at])
-        if body.model.nq == 1 and (np.isfinite(lower) or np.isfinite(upper)):
-            if inverse is None:
-                G = np.array([robot.spanning_velocity(q, row) for row in np.eye(robot.ny)]).T
-                inverse = np.einsum("ij,ij->i", G, np.linalg.solve(robot.mass_matrix(q), G.T).T)
-            inertia = 1.0 / max(float(inverse[j]), 1e-12)
-            stop = Stop(at, j, lower, upper, inertia / time**2, 2.0 * inertia / time)
-            stops.append(stop)
-        at, j = at + body.model.nq, j + body.model.nv
+    places, rates, bounds = robot._scalar_limits
+    limited = np.flatnonzero(np.isfinite(bounds).any(axis=0))
+    if not limited.size:
+        return ()
+    q, stops = robot.neutral(), []
+    G = np.array([robot.spanning_velocity(q, row) for row in np.eye(robot.ny)]).T
+    inverse = np.einsum("ij,ij->i", G, np.linalg.solve(robot.mass_matrix(q), G.T).T)
+    for i in limited:
+        inertia = 1.0 / max(float(inverse[rates[i]]), 1e-12)
+        lower, upper = bounds[:, i].tolist()
+        stop = int(places[i]), int(rates[i]), lower, upper
+        stops.append(Stop(*stop, inertia / time**2, 2.0 * inertia / time))
     return tuple(stops)

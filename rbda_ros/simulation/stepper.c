@@ -161,11 +161,11 @@ static void evaluate_beside(Worker *w, const Chart *chart, double **ports, const
   }
 }
 
-static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, double *q,
-                     double *v, double *efforts, double *wrenches)
+static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, double *v,
+                     double *efforts, double *wrenches)
 {
   const Stepper *s = w->run->self;
-  double *ports[PORTS] = {from, q, v, w->slip, efforts, w->shift, w->delta, w->stepping};
+  double *ports[PORTS] = {from, w->q, v, w->slip, efforts, w->shift, w->delta, w->stepping};
   int sizes[PORTS] = {s->nq, s->nq, s->ny, s->ny, s->na, s->ny, s->ny, 3}, p = 8;
   if (s->nw) ports[p] = wrenches, sizes[p++] = s->nw;
   ports[p] = w->ydd, sizes[p++] = s->ny;
@@ -184,13 +184,6 @@ static void set_stepping(Worker *w, Py_ssize_t n, double gain, double h, double 
     w->stepping[3 * k + 1] = h;
     w->stepping[3 * k + 2] = stiction;
   }
-}
-
-static void cross(const double *a, const double *b, double *c)
-{
-  c[0] = a[1] * b[2] - a[2] * b[1];
-  c[1] = a[2] * b[0] - a[0] * b[2];
-  c[2] = a[0] * b[1] - a[1] * b[0];
 }
 
 /* Rates of the way u from the origin, of velocities v in axes that have turned with u. */
@@ -252,7 +245,7 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   for (int round = 0; round < s->iterations; round++) {
     if (round > 0)
       for (Py_ssize_t i = 0; i < count; i++) w->slip[i] = w->yd[i] + h * w->ydd[i];
-    evaluate(w, chart, n, w->q, w->q, w->yd, e, wrench);
+    evaluate(w, chart, n, w->q, w->yd, e, wrench);
     if (round == 0)
       for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
   }
@@ -262,9 +255,9 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
-static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e, double *wrench)
+/* Begin a step of which every stage leads from its start. */
+static void begin_stages(Worker *w, Py_ssize_t n)
 {
-  static const double weight[4] = {1.0, 2.0, 2.0, 1.0}, part[4] = {0.5, 0.5, 1.0, 0.0};
   const Stepper *s = w->run->self;
   Py_ssize_t count = n * s->ny;
   memcpy(w->from, w->q, n * s->nq * sizeof(double));
@@ -273,26 +266,46 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
   for (Py_ssize_t i = 0; i < count; i++) w->u[i] = w->sum_u[i] = w->sum_a[i] = 0.0;
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = 0.0;
   set_stepping(w, n, 0.0, 0.0, s->smooth);
+}
+
+static void find_rates(Worker *w, const Chart *chart, Py_ssize_t n)
+{
+  for (Py_ssize_t k = 0, ny = chart->ny; k < n; k++)
+    rates(chart, w->u + k * ny, w->v + k * ny, w->rate + k * ny);
+}
+
+/* Evaluate a stage, and move from u to `shift`. */
+static void take_stage(Worker *w, const Chart *chart, Py_ssize_t n, bool first, double *e,
+                       double *wrench)
+{
+  const Stepper *s = w->run->self;
+  Py_ssize_t count = n * s->ny;
+  for (Py_ssize_t i = 0; i < count; i++) w->delta[i] = w->shift[i] - w->u[i];
+  memcpy(w->slip, w->v, count * sizeof(double));
+  evaluate(w, chart, n, w->from, w->v, e, wrench);
+  for (Py_ssize_t k = 0; first && k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
+  memcpy(w->u, w->shift, count * sizeof(double));
+  memcpy(w->q, w->next, n * s->nq * sizeof(double));
+}
+
+static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e, double *wrench)
+{
+  static const double weight[4] = {1.0, 2.0, 2.0, 1.0}, part[4] = {0.5, 0.5, 1.0, 0.0};
+  Py_ssize_t count = n * chart->ny;
+  begin_stages(w, n);
   for (int stage = 0; stage < 4; stage++) {
-    for (Py_ssize_t k = 0; k < n; k++)
-      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
+    find_rates(w, chart, n);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->sum_u[i] += weight[stage] * w->rate[i];
       w->shift[i] = stage < 3 ? h * part[stage] * w->rate[i] : h / 6.0 * w->sum_u[i];
-      w->delta[i] = w->shift[i] - w->u[i];
     }
-    memcpy(w->slip, w->v, count * sizeof(double));
-    evaluate(w, chart, n, w->from, w->q, w->v, e, wrench);
+    take_stage(w, chart, n, stage == 0, e, wrench);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->sum_a[i] += weight[stage] * w->ydd[i];
       w->v[i] = w->start_v[i] + h * part[stage] * w->ydd[i];
     }
-    for (Py_ssize_t k = 0; k < n; k++) {
-      if (stage == 0) w->least[k] = w->health[HEALTH * k + 1];
+    for (Py_ssize_t k = 0; k < n; k++)
       w->power[k] += h / 6.0 * weight[stage] * w->health[HEALTH * k + 2];
-    }
-    memcpy(w->u, w->shift, count * sizeof(double));
-    memcpy(w->q, w->next, n * s->nq * sizeof(double));
   }
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] = w->start_v[i] + h / 6.0 * w->sum_a[i];
 }
@@ -301,28 +314,14 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
 static void midpoint(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e,
                      double *wrench)
 {
-  const Stepper *s = w->run->self;
-  Py_ssize_t count = n * s->ny;
-  memcpy(w->from, w->q, n * s->nq * sizeof(double));
-  memcpy(w->start_v, w->yd, count * sizeof(double));
-  memcpy(w->v, w->yd, count * sizeof(double));
-  for (Py_ssize_t i = 0; i < count; i++) w->u[i] = 0.0;
-  set_stepping(w, n, 0.0, 0.0, s->smooth);
+  Py_ssize_t count = n * chart->ny;
+  begin_stages(w, n);
   for (int round = 0; round <= MIDPOINT_ITERATIONS; round++) {
     double way = round == MIDPOINT_ITERATIONS ? h : 0.5 * h;
-    for (Py_ssize_t k = 0; k < n; k++)
-      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
-    for (Py_ssize_t i = 0; i < count; i++) {
-      w->shift[i] = way * w->rate[i];
-      w->delta[i] = w->shift[i] - w->u[i];
-      w->slip[i] = w->v[i];
-    }
-    evaluate(w, chart, n, w->from, w->q, w->v, e, wrench);
+    find_rates(w, chart, n);
+    for (Py_ssize_t i = 0; i < count; i++) w->shift[i] = way * w->rate[i];
+    take_stage(w, chart, n, round == 0, e, wrench);
     for (Py_ssize_t i = 0; i < count; i++) w->v[i] = w->start_v[i] + 0.5 * h * w->ydd[i];
-    if (round == 0)
-      for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
-    memcpy(w->u, w->shift, count * sizeof(double));
-    memcpy(w->q, w->next, n * s->nq * sizeof(double));
   }
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[HEALTH * k + 2];
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] = w->start_v[i] + h * w->ydd[i];
