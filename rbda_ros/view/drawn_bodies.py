@@ -35,7 +35,6 @@ class DrawnBodies:
 
     Args:
         scene: of a viser.ViserServer.
-        robot: the robot.
         shapes: what it looks like.
         name: of the part of the scene that they make.
     """

@@ -28,7 +28,6 @@ class Layers:
 
     Args:
         scene: of a viser.ViserServer.
-        robot: the robot.
         collision: its collision shapes.
         size: of the robot [m].
     """

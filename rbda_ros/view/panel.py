@@ -35,7 +35,6 @@ class Panel:
 
     Args:
         server: a viser.ViserServer.
-        robot: the robot.
         drives: what it can be moved by.
         values: where the sliders of each stand.
         moves: whether sliders move it; else they show where it is.

@@ -119,9 +119,6 @@ class EffortHistory:
     """Motor efforts of a followed node over the last seconds, and their parts.
 
     The rest is what the acceleration takes, and whatever else the node adds, such as friction.
-
-    Args:
-        robot: the model.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -247,9 +247,6 @@ class Posed:
 class Poser:
     """Moves a robot from its last position to that of the sliders. Not thread-safe.
 
-    Args:
-        robot: the robot.
-
     Attributes:
         start: (nq,) where the robot is shown first: its assembly.
         unclosed: constraints that the model lacks because they do not close.
@@ -531,7 +528,6 @@ def branches(robot: Robot, cluster: str, q: Array) -> list[Array]:
     The present one first; then those within the joint limits before the others.
 
     Args:
-        robot: the robot.
         cluster: name of a cluster that has loops.
         q: (nq,) closed position.
     """

@@ -40,7 +40,6 @@ class Scene:
 
     Args:
         server: a viser.ViserServer.
-        robot: the robot.
         shapes: what it looks like.
         collision: its collision shapes.
         poses: (R, p) of its bodies at first, as `Poser.body_poses` gives them.
@@ -234,7 +233,6 @@ class LoopLines:
     """The lines of all constraints, placed at once.
 
     Args:
-        robot: the robot.
         unclosed: constraints that the model lacks because they do not close.
     """
 

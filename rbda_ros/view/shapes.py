@@ -213,7 +213,6 @@ def shapes_of(
     """Appearance of the robot, its collision shapes, and notes on what could not be drawn.
 
     Args:
-        robot: the robot.
         source: path or text of its description; None draws it from its inertias alone.
     """
     described, notes = _visuals(robot, source)
