@@ -85,14 +85,9 @@ class Scene:
 
     def _set_up(self, server: Any, poses: tuple[Array, Array], shapes: Sequence[Shape]) -> None:
         """Camera and floor around what is there."""
-        R, p = poses
-        still, moving = [np.zeros((1, 3))], [p.reshape(-1, 3)]
+        still, moving = [np.zeros((1, 3))], [poses[1].reshape(-1, 3)]
         for shape in shapes:
-            body = shape.body
-            if body:
-                moving.append(shape.vertices @ R[body - 1].T + p[body - 1])
-            else:
-                still.append(shape.vertices)
+            (moving if shape.body else still).append(shape.placed(*poses))
         points = np.concatenate([*still, *moving])
         low, high = points.min(axis=0), points.max(axis=0)
         centre, extent = (low + high) / 2.0, float(np.linalg.norm(high - low))

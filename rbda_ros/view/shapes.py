@@ -73,6 +73,12 @@ class Shape:
         """(V, 3) in the body's frame [m]."""
         return (self._triangles.vertices * self.scale) @ self.frame.R.T + self.frame.p
 
+    def placed(self, R: Array, p: Array) -> Array:
+        """(V, 3) in the world [m], of bodies with rotations (n, 3, 3) and origins (n, 3)."""
+        if not self.body:
+            return self.vertices
+        return self.vertices @ R[self.body - 1].T + p[self.body - 1]
+
     @property
     def _triangles(self) -> Triangles:
         return unit(self.form) if self.mesh is None else self.mesh
