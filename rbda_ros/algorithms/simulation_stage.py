@@ -101,25 +101,21 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     """
     origin, q, yd, slip, efforts, shift, delta, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)
-    qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
-    tau = on_independent(tree, joints, force)
-    ydd = shorter(
+    tau, drag, power = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
+    ydd = min(
         forward_dynamics(tree, q, yd, tau, *(each.T for each in wrenches), drag=drag),
         by_factor(tree, q, joints, tau, drag, wrenches)[1],
+        key=operations,
     )
     shift, delta = shift + stepping[0] * ydd, delta + stepping[0] * ydd
     position, residual, conditioning = moved_on(tree, joints, origin, q, shift, delta)
-    power = ca.dot(force, qd)
     return ydd, position, ca.vertcat(residual, conditioning, power, vanishing(tree, q))
 
 
-def shorter(one: Matrix, other: Matrix) -> Matrix:
-    """Of two expressions of the same, the one with fewer operations."""
-
-    def length(of: Matrix) -> int:
-        return int(ca.Function("length", ca.symvar(of), [of]).n_instructions())
-
-    return one if length(one) <= length(other) else other
+def operations(expression: Matrix) -> int:
+    """How many operations an expression takes."""
+    found = ca.Function("f", ca.symvar(expression), [expression])
+    return int(found.n_instructions())
 
 
 def by_factor(
@@ -159,12 +155,6 @@ def simulation_move(tree: ClusterTree, q: Matrix, shift: Matrix) -> tuple[Matrix
     joints = cluster_joints(tree, q)
     position, residual, conditioning = moved_on(tree, joints, q, q, shift, shift)
     return position, ca.vertcat(residual, conditioning)
-
-
-def on_independent(tree: ClusterTree, joints: list[ClusterJoint], force: Matrix) -> Matrix:
-    """``G' force`` (ny) of forces (nv) on every joint."""
-    in_clusters = zip(joints, tree.split_velocities(force), strict=True)
-    return ca.vertcat(ca.DM(0, 1), *(joint.G.T @ force_k for joint, force_k in in_clusters))
 
 
 def moved_on(
@@ -220,7 +210,9 @@ def joint_forces(
     efforts: Matrix,
     stepping: Matrix,
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """qd (nv); the force (nv) on every joint at qd, and its rate by the acceleration (nv).
+    """The force (ny) of joints and motors on y; drag (nv), and the power of these forces [W].
+
+    Drag is the rate of the force on every joint by its acceleration.
 
     Args:
         joints: its cluster joints, with their velocities.
@@ -250,7 +242,9 @@ def joint_forces(
         c = touched * (stop.damping + h * stop.stiffness)
         force[j] -= stop.stiffness * beyond + c * qd[j]
         drag[j] += h * c
-    return qd, force, drag
+    in_clusters = zip(joints, tree.split_velocities(force), strict=True)
+    tau = ca.vertcat(ca.DM(0, 1), *(joint.G.T @ force_k for joint, force_k in in_clusters))
+    return tau, drag, ca.dot(force, qd)
 
 
 def _available(effort: Matrix, speed: Matrix, limit: float, corner: float, free: float) -> Matrix:
@@ -346,8 +340,7 @@ def contact_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     """
     q, yd, slip, efforts, shift, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)
-    qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
-    tau = on_independent(tree, joints, force)
+    tau, drag, power = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
     L, ydd = by_factor(tree, q, joints, tau, drag, wrenches)
     R, p = world_poses(tree, joints)
     poses, rows = [], []
@@ -360,4 +353,4 @@ def contact_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     J = ca.vertcat(*rows)
     X, A = responses(L, J)
     after = J @ (yd + shift + stepping[1] * ydd)
-    return ydd, ca.vertcat(*poses), J @ yd, after, A, X, ca.dot(force, qd)
+    return ydd, ca.vertcat(*poses), J @ yd, after, A, X, power

@@ -160,7 +160,6 @@ class Simulator:
         self._iterations = FRICTION_ITERATIONS if friction and _sticks(robot) else 1
         self._charts: list[_Chart] = []
         self._steppers: dict[bool, Any] = {}
-        self._plain: Any = None
         self._error: Exception | None = None
         self._held = np.zeros((self._rows, len(self._lag)))
         self._allocate()
@@ -329,7 +328,7 @@ class Simulator:
         if steps < 0:
             raise InputError(f"steps is {steps!r}; give how many")
         if external_wrenches is None:
-            stepper = self._plain or self._stepper(False)
+            stepper = self._steppers.get(False) or self._stepper(False)
             ended = stepper.hold(efforts, steps, self._change)
             if ended is None:
                 return
@@ -395,7 +394,7 @@ class Simulator:
         if ended is not None:
             self._raise(*ended)
 
-    def _raise(self, failed: tuple[int, ...], step: int, raised: bool) -> None:
+    def _raise(self, failed: Sequence[int], step: int, raised: bool) -> None:
         """Raise the error for robots that could not take a step."""
         if raised:
             error, self._error = self._error, None
@@ -407,7 +406,7 @@ class Simulator:
             f"{self.robot.name}: robot{where} cannot take step {step} of this call:"
             " its loops do not close, or its acceleration is not finite; reduce dt or the"
             " efforts, or reset it",
-            rows=failed,
+            rows=tuple(failed),
         )
 
     # Charts: choices of independent joints.
@@ -467,7 +466,6 @@ class Simulator:
             state = tuple(getattr(self, name) for name in _STATE)
             stepper.attach(self._rows, state, self.threads)
             self._steppers[wrenches] = stepper
-            self._plain = self._steppers.get(False)
         return self._steppers[wrenches]
 
     def _change(self, row: int) -> None:
