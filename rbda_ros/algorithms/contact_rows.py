@@ -85,7 +85,7 @@ class Proximal:
 
     Attributes:
         mu: weight of the constraints [kg]: the larger, the fewer iterations and digits.
-        iterations: how many; others can go on from the forces of the last.
+        iterations: how many; a further call can continue from the last forces.
     """
 
     mu: float

@@ -97,7 +97,8 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
 
     Returns:
         ydd; the next position; the largest |phi| there, how well y determines the loops at q, the
-        power of motors, friction and stops [W], and how far q is from where no y determines them.
+        power of motors, friction and stops [W], and how far q is from positions at which no choice
+        of y determines the loops.
     """
     origin, q, yd, slip, efforts, shift, delta, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)

@@ -27,7 +27,7 @@ typedef struct {
   ArrayPool ydd, wrenches; /* of the answer */
 } ContactCall;
 
-/* How to stop, where that is given. */
+/* Read the arguments tolerance and max_iterations, if they are given. */
 static int read_stop(PyObject *const *given, Py_ssize_t count, Iterations *until)
 {
   if (count > 3 && given[3] != Py_None) {
@@ -106,7 +106,7 @@ static PyObject *motion_of(const ContactCall *call, PyObject *ydd, PyObject *for
   return answer;
 }
 
-/* The answer in the memory given. */
+/* Evaluate a call in some memory. */
 static PyObject *evaluate_contacts(ContactCall *call, PyObject *const *given, double *memory,
                                    const Iterations *until, PyObject *ydd, PyObject *forces)
 {
@@ -168,7 +168,7 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
   return answer;
 }
 
-/* Whether a kernel is one of contacts on this robot. */
+/* Whether the sizes of a kernel are those of contacts on this robot. */
 static int fits(const StateValidator *validator, const Kernel *kernel, Py_ssize_t constants)
 {
   const npy_intp *size = kernel->size, *out = size + kernel->inputs;
@@ -178,7 +178,7 @@ static int fits(const StateValidator *validator, const Kernel *kernel, Py_ssize_
          && out[ALONG] == size[INPUTS - 1] && out[HEALTH] == 2;
 }
 
-/* Memory for every port, with what is constant in it: axes, desired, start, points. */
+/* Allocate memory for every port, and copy the constant inputs: axes, desired, start, points. */
 static int set_ports(ContactCall *call, PyObject *constants)
 {
   const Kernel *kernel = call->kernel;

@@ -256,7 +256,7 @@ def _matrices(
 
 
 def _solved(left: Array, right: Array) -> Array:
-    """``left^-1 right``, with the smallest changes of what is not determined."""
+    """``left^-1 right``; of all solutions the one of least norm."""
     # Rows and columns of like sizes: masses and lengths stand side by side.
     scale = 1.0 / np.sqrt(np.maximum(np.abs(left).max(axis=0), 1e-12))
     balanced = scale[:, None] * left * scale
@@ -287,7 +287,7 @@ def _gains(contact: FrictionContact, dt: float, b: float, velocity: Array) -> tu
 
 
 def _modes(step: FrictionalStep) -> tuple[Array, Array]:
-    """M and N (m, m) with ``M dp + N dc = 0``: what each block is at the solution."""
+    """M and N (m, m) with ``M dp + N dc = 0``: the condition of each block, linearized."""
     p, c, rows = step.impulses, step.velocities, step.rows
     M, N = np.zeros((2, len(p), len(p)))
     least = 1e-12 * np.abs(p).max(initial=1e-12)

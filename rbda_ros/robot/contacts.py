@@ -26,8 +26,8 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 SETTINGS = {"constrained_aba": (1e3, 4), "prox_pv": (1e6, 3), "prox_ltl": (1e6, 3)}
 SETTINGS["prox_ltls"] = SETTINGS["constrained_aba"]
-"""Weight of the constraints, in robot masses, and iterations of one call of the kernel. In
-constrainedABA and proxLTLs the weight stands beside inertias: too much of it rounds them away."""
+"""Weight of the constraints, in robot masses, and iterations of one call of the kernel.
+constrainedABA and proxLTLs add the weight to inertias, whose digits a larger one would lose."""
 
 FLAT = 1e-6
 """Sine of the angle between axle and normal below which a wheel lies on its side."""
@@ -41,7 +41,7 @@ class Stop:
 
     Attributes:
         tolerance: largest error of the contact accelerations [m/s^2, rad/s^2].
-        iterations: most of them; they come in the steps of SETTINGS.
+        iterations: largest number of them, done in groups of SETTINGS.
     """
 
     tolerance: float = 1e-10
@@ -186,7 +186,7 @@ class ReadContacts:
         frames: where they hold bodies.
         axes: (c, 3, 3) their own axes, as columns in the world's.
         contacts: as they were given.
-        motions: of those that say more than an acceleration in the world; None for the others.
+        motions: of wheels, and of contacts with gains or between links; None for the others.
     """
 
     frames: tuple[ContactFrame, ...]
@@ -294,7 +294,7 @@ class ContactMotion:
         J: (6, ny) Jacobian of what is held, linear rows first.
         bias: (6,) of its acceleration at ydd = 0.
         velocity: (6,) of what is held.
-        carried: (6,) how much more the material point accelerates than what is held.
+        carried: (6,) acceleration of the material point less that of what is held.
         wanted: (6,) acceleration that it should have, with Baumgarte's terms.
     """
 

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
 NEAR_LIMIT = 0.1
-"""Limits nearer than this, or than two steps, are part of the problem [rad, m]."""
+"""Limits are part of the problem below this distance, or that of two steps [rad, m]."""
 LEAST = 1e-9
-"""Weight of the forces themselves beside what they must give, in inverse dynamics: of all that do,
-small ones are taken."""
+"""Weight of the size of forces in inverse dynamics: of all forces that give a motion it selects
+small ones."""
 MOVES = 1e-9
 """Velocity of a contact above which inverse dynamics takes it to slide or to lift off [m/s]."""
 
@@ -312,7 +312,7 @@ def _contact_places(
 
 
 def _of_all(array: Array, batch: tuple[int, ...], *shape: int) -> Array:
-    """An array for all states of a batch: an array of a single state is repeated."""
+    """An array (*batch, *shape), contiguous; that of a single state is repeated."""
     if array.shape == (*batch, *shape):
         return np.ascontiguousarray(array)
     return np.ascontiguousarray(np.broadcast_to(array, (*batch, *shape)))
@@ -343,7 +343,7 @@ def _other_rows(
             raise InputError("held: only for single states; leave it out for a batch")
         parts.append(_held_rows(robot, state, held))
     parts = [rows for rows in parts if rows.kinds]
-    return stacked([rows.expanded(yd.shape[:-1], robot.ny) for rows in parts]) if parts else NO_ROWS
+    return stacked(parts, yd.shape[:-1], robot.ny) if parts else NO_ROWS
 
 
 def _place(robot: Robot, number: int, contact: FrictionContact) -> tuple[ContactFrame, Array]:
@@ -448,7 +448,7 @@ def _check_step(dt: float) -> None:
 
 
 def _recovered(gap: Array, dt: float) -> Array:
-    """Velocity that a gap allows toward a limit, or that takes back a part of a penetration."""
+    """b of rigid limits: a step may close a gap, and removes a part of a penetration."""
     gaps = gap.ravel()
     rigid = np.tile([0.0, np.inf, 0.0, 0.0], (gaps.size, 1))
     b, _ = core.contact_biases(dt, RECOVERY, rigid, gaps, np.zeros(gaps.size))
@@ -471,10 +471,10 @@ def _matched(keys: Sequence[Key], shape: tuple[int, ...], before: FrictionalStep
 
 
 def _determined(rows: Rows, c: Array) -> tuple[Array, str, Array, Array]:
-    """Forces of contacts at velocities c (m), and directions D (m, k) of what is not determined.
+    """Impulses that velocities c (m) determine, and directions D (m, k) of the others.
 
     Returns:
-        impulses (m) of compliant contacts; kinds and coefficients of the rest; D.
+        impulses (m) of compliant contacts; kinds and coefficients of the others; D.
     """
     given, kinds = np.zeros(len(c)), ""
     mu: list[float] = []

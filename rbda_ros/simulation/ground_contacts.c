@@ -6,10 +6,10 @@
 
 #include "../engine/cones.h"
 
-/* Of a penetration one step takes back this share, with no more than this velocity [m/s]. */
+/* A step removes this share of a penetration, at this velocity at most [m/s]. */
 static const double RECOVERY = 0.2, MAX_RECOVERY = 0.3;
 static const double TOLERANCE = 1e-9; /* of velocities [m/s] */
-static const double UNSOLVED = 1e-3;  /* what velocities may miss at most [m/s] */
+static const double UNSOLVED = 1e-3;  /* error of velocities above which a step fails [m/s] */
 static const long MAX_ITERATIONS = 1000;
 
 /* One point at one state. */

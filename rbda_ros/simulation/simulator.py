@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,17 @@ from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.joint_choices import with_independent_joints
 from rbda_ros.robot.robot import Robot
+from rbda_ros.simulation import stepper
 from rbda_ros.simulation.ground_contacts import Ground, Plane, Shape, contact_points
 from rbda_ros.spatial import Array
 
 INTEGRATORS = ("euler", "rk4", "midpoint")
 CHANGE = 0.1
-"""Conditioning of y below which other joints take over, where they are twice as good."""
+"""Conditioning of y below which other joints become independent, if theirs is twice as large."""
 STICTION_SPEED = 1e-6
 """Of Coulomb friction with implicit steps: below it joints count as sticking [rad/s, m/s]."""
 SMOOTH_SPEED = 0.01
-"""The same with explicit steps, as in `Robot.friction_force`, that friction be not too stiff."""
+"""The same with explicit steps, as in `Robot.friction_force`, so that friction is not too stiff."""
 FRICTION_ITERATIONS = 4
 """Evaluations of a step with Coulomb friction: each has the friction of the velocity before."""
 STOP_TIME = 0.01
@@ -91,8 +91,8 @@ class Simulator:
     """Simulates one robot, or N of them side by side.
 
     The state is in independent coordinates: loops are closed at every step, to 1e-10 m. Near a dead
-    point of these, other joints take over. Where a step does not succeed it is taken again in up to
-    128 parts. Results do not depend on the size of the batch or on the number of threads.
+    point of these, other joints become independent. A step that fails is repeated in up to 128
+    parts. Results do not depend on the size of the batch or on the number of threads.
 
     Args:
         robot: what moves; with its payloads.
@@ -328,8 +328,8 @@ class Simulator:
         if steps < 0:
             raise InputError(f"steps is {steps!r}; give how many")
         if external_wrenches is None:
-            stepper = self._steppers.get(False) or self._stepper(False)
-            ended = stepper.hold(efforts, steps, self._change)
+            plain = self._steppers.get(False) or self._stepper(False)
+            ended = plain.hold(efforts, steps, self._change)
             if ended is None:
                 return
             if ended is not NotImplemented:
@@ -389,8 +389,9 @@ class Simulator:
         wrenches = None
         if external_wrenches:
             wrenches = self._body_wrenches(external_wrenches)
-        stepper = self._stepper(wrenches is not None)
-        ended = stepper.run(steps, held, self._change, efforts, wrenches, *outputs)
+        ended = self._stepper(wrenches is not None).run(
+            steps, held, self._change, efforts, wrenches, *outputs
+        )
         if ended is not None:
             self._raise(*ended)
 
@@ -438,8 +439,8 @@ class Simulator:
                 if chart.independent == independent:
                     return number
             chart = _Chart(self.robot, independent, self._choice)
-            for wrenches, stepper in self._steppers.items():
-                stepper.add_chart(chart.turns, *chart.codes(wrenches))
+            for wrenches, each in self._steppers.items():
+                each.add_chart(chart.turns, *chart.codes(wrenches))
             self._charts.append(chart)
             return len(self._charts) - 1
 
@@ -447,7 +448,7 @@ class Simulator:
         if wrenches not in self._steppers:
             robot = self.robot
             bodies = len(robot.tree.spanning.bodies)
-            stepper = import_module("rbda_ros.simulation.stepper").Stepper(
+            made = stepper.Stepper(
                 robot.nq,
                 robot.ny,
                 len(self._lag),
@@ -462,10 +463,10 @@ class Simulator:
                 self._points.arguments() if self.contacts else None,
             )
             for chart in self._charts:
-                stepper.add_chart(chart.turns, *chart.codes(wrenches))
+                made.add_chart(chart.turns, *chart.codes(wrenches))
             state = tuple(getattr(self, name) for name in _STATE)
-            stepper.attach(self._rows, state, self.threads)
-            self._steppers[wrenches] = stepper
+            made.attach(self._rows, state, self.threads)
+            self._steppers[wrenches] = made
         return self._steppers[wrenches]
 
     def _change(self, row: int) -> None:

@@ -26,8 +26,8 @@ enum { HEALTH = 4 }; /* of a stage; see simulation_stage.py */
 /* Largest residual of a loop after a step [m, sine of an angle]; above it, smaller steps. */
 static const double CLOSED = 1e-10;
 static const int MIDPOINT_ITERATIONS = 6;
-/* How well y determines the loops at least; where it does worse, the acceleration, whose error
-   grows with the third power of the distance from there, is that a little further along the way. */
+/* Least conditioning of the loops at which a stage is evaluated. Below it the acceleration is that
+   of a position a little further along the motion; its error grows with the cube of the distance. */
 static const double SINGULAR = 1e-4;
 
 typedef struct {
@@ -131,8 +131,8 @@ static bool singular(const double *health)
   return !(fmin(health[1], health[3]) >= SINGULAR);
 }
 
-/* A stage of row k where no y determines the loops: evaluated from a closed position beside it, to
-   which the row's own velocities lead. As it was where there is none. */
+/* Evaluate a stage of row k where no y determines the loops: at a closed position nearby, to which
+   the row's own velocities lead. Results stay as they are if there is none. */
 static void evaluate_beside(Worker *w, const Chart *chart, double **ports, const int *sizes,
                             int count, Py_ssize_t k)
 {
@@ -186,7 +186,7 @@ static void set_stepping(Worker *w, Py_ssize_t n, double gain, double h, double 
   }
 }
 
-/* Rates of the way u from the origin, of velocities v in axes that have turned with u. */
+/* Rates of the displacement u from the origin, from velocities v in axes that turned with u. */
 static void rates(const Chart *s, const double *u, const double *v, double *rate)
 {
   memcpy(rate, v, s->ny * sizeof(double));
@@ -206,8 +206,7 @@ static void rates(const Chart *s, const double *u, const double *v, double *rate
   }
 }
 
-/* What linear velocities v of free bodies gain in a step in their axes at its start, against those
-   that turn with them: h w x v. */
+/* h w x v: the difference that turning axes make to linear velocities v of free bodies in a step. */
 static void carried(const Chart *s, double h, const double *v, double *gain)
 {
   memset(gain, 0, s->ny * sizeof(double));
@@ -218,7 +217,7 @@ static void carried(const Chart *s, double h, const double *v, double *gain)
   }
 }
 
-/* Linear velocities of free bodies, from axes at the start of a step to those at its end. */
+/* Turn linear velocities of free bodies from the axes at the start of a step to those at its end. */
 static void turn_axes(const Chart *s, double h, double *v)
 {
   for (int t = 0; t < s->turns; t++) {
@@ -371,7 +370,7 @@ static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
-/* One step of rows that are in one chart; w->bad tells of which it failed. */
+/* One step of rows that are in one chart; w->bad has those for which it failed. */
 static void take_step(Worker *w, Py_ssize_t first, Py_ssize_t n, double h, double *efforts)
 {
   const Run *run = w->run;
@@ -412,8 +411,8 @@ static bool change_chart(Worker *w, Py_ssize_t row)
   return nothing != NULL;
 }
 
-/* A row whose step fails, in ever smaller steps; then with other independent joints. A row that
-   fails even so stays where it is for the rest of the run. False with an exception. */
+/* Repeat a failed step of a row in smaller parts, then with other independent joints. If that fails
+   too, the row stays where it is for the rest of the run. False with an exception. */
 static bool step_carefully(Worker *w, Py_ssize_t row, Py_ssize_t step, double *efforts)
 {
   const Run *run = w->run;
@@ -436,7 +435,7 @@ static bool step_carefully(Worker *w, Py_ssize_t row, Py_ssize_t step, double *e
   return true;
 }
 
-/* Efforts of a row that motors give at this step: delayed, then lagging. */
+/* The efforts of a row's motors at this step: commands after delay and lag. */
 static void drive(const Run *run, Py_ssize_t row, Py_ssize_t step, double *efforts)
 {
   const Stepper *s = run->self;
@@ -885,7 +884,7 @@ PyMODINIT_FUNC PyInit_stepper(void)
   PyObject *made = PyModule_Create(&module);
   if (made == NULL) return NULL;
   if (PyModule_AddObjectRef(made, "Stepper", (PyObject *)&StepperType) < 0
-      || PyModule_AddIntConstant(made, "MAX_CHARTS", MAX_CHARTS) < 0)
+      || PyModule_AddIntMacro(made, MAX_POINTS) < 0 || PyModule_AddIntMacro(made, MAX_BODIES) < 0)
     Py_CLEAR(made);
   return made;
 }

@@ -197,7 +197,7 @@ class Panel:
         """Put a request of the scene among those of the panel; from any thread."""
         self._requests.put(request)
 
-    # What is asked for.
+    # Requests.
 
     def requests(self, seconds: float) -> list[Request]:
         """Requests since the last call, each once; waits for them for a while."""
@@ -249,7 +249,7 @@ class Panel:
         """Links whose frames are chosen."""
         return list(self._chosen)
 
-    # What is shown.
+    # Display.
 
     def slide(self, name: str, value: float) -> None:
         """Move a slider, as a user would."""
@@ -271,7 +271,7 @@ class Panel:
             folder.visible = name == self.drive
 
     def show_found(self) -> None:
-        """Show the sliders whose names have what is searched for."""
+        """Show only the sliders whose names contain the text of the search."""
         wanted = self._search.value.strip().lower()
         for sliders in self._sliders.values():
             for name, handle in sliders.items():

@@ -246,7 +246,7 @@ def copied(text: str) -> str:
 
 
 def node(level: int, message: str, values: Mapping[str, str]) -> str:
-    """Diagnostics of a node: rate, latency, refusals."""
+    """Diagnostics of a node: rate, latency, rejections."""
     rows = "".join(
         f'<tr data-key="{escape(key)}"><td>{escape(key)}</td><td>{escape(value)}</td></tr>'
         for key, value in values.items()
