@@ -27,7 +27,6 @@ def caba_osim(
     """``(J H^-1 J' + I/mu)^-1`` (m x m), rows along the contacts' axes, linear ones first.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         axes: (3 x 3c) axes of each contact, as columns in world axes.
         contacts: the contacts; m rows in all.

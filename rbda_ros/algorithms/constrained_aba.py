@@ -65,13 +65,8 @@ def constrained_aba(
     """The acceleration that forces and contacts give, and the forces of the contacts.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
-        v: velocities.
         tau: (ny) generalized force [N m, N].
-        rows: the contacts.
         start: (m) forces of each contact to start from [N, N m].
-        proximal: weight and number of iterations.
         loops: loops that are not embedded; what they miss comes last in the solution.
         wrenches: (6 x bodies) external force on each body; None for none.
         of_loops: weight and number of iterations for the loops; None for those of the contacts.
@@ -158,10 +153,7 @@ class LoopElimination:
     """Loops on the joints of a cluster tree, for the sweeps of `aba`.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         rows: the loops: ``K ydd = k``.
-        proximal: weight and number of iterations.
     """
 
     def __init__(

@@ -25,29 +25,17 @@ from rbda_ros.algorithms.contact_rows import (
     split,
     world_wrenches,
 )
-from rbda_ros.algorithms.crba import branch_factor, composite_inertia
+from rbda_ros.algorithms.crba import branch_factor, responses, solve_factored
 from rbda_ros.algorithms.loop_forces import closed_acceleration, open_state
 from rbda_ros.algorithms.loop_motion import spring_force
-from rbda_ros.algorithms.motion import (
-    accelerations,
-    armature_forces,
-    cluster_joints,
-    gravity,
-    velocities,
-)
-from rbda_ros.algorithms.prox_ltl import (
-    jacobian_of,
-    prox_ltl,
-    prox_ltls,
-    solve_lower,
-    solve_transposed,
-)
+from rbda_ros.algorithms.motion import cluster_joints, velocities
+from rbda_ros.algorithms.prox_ltl import jacobian_of, prox_ltl, prox_ltls
 from rbda_ros.algorithms.prox_pv import prox_pv
-from rbda_ros.algorithms.rnea import along_y, body_forces
+from rbda_ros.algorithms.rnea import at_constant_velocity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Array, Matrix, mirrored
+from rbda_ros.spatial import Array, Matrix
 
 ROUTES: MappingProxyType[str, Callable[..., Solution]] = MappingProxyType(
     {
@@ -74,7 +62,6 @@ def constrained_forward_dynamics(
     """The acceleration that forces and contacts give, and the forces of the contacts.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
         yd: (ny) independent velocity [rad/s, m/s].
         tau: (ny) generalized force [N m, N].
@@ -82,7 +69,6 @@ def constrained_forward_dynamics(
         desired: (6 x c) acceleration of each contact point, linear then angular, in world axes.
         start: (m) forces along the rows to start from, e.g. zero [N, N m].
         contacts: the contacts; m rows in all.
-        proximal: weight and number of iterations.
         route: which algorithm, one of ROUTES.
 
     Returns:
@@ -97,7 +83,7 @@ def constrained_forward_dynamics(
     begin = split(start, [contact.size for contact in contacts])
     tau = tau if tree.springs is None else tau - spring_force(tree, q)
     solved = ROUTES[route](tree, joints, v, tau, rows, begin, proximal)
-    return solved.ydd, *_about_contacts(tree, joints, rows, solved, solved.f)
+    return solved.ydd, *_about_contacts(tree, joints, rows, solved)
 
 
 def constrained_forward_dynamics_by_loop_forces(
@@ -132,19 +118,15 @@ def constrained_forward_dynamics_by_loop_forces(
         of_loops=of_loops,
     )
     ydd = closed_acceleration(loops, state, solved.ydd)
-    return ydd, *_about_contacts(loops.tree, state.joints, rows, solved, solved.f)
+    return ydd, *_about_contacts(loops.tree, state.joints, rows, solved)
 
 
 def _about_contacts(
-    tree: ClusterTree,
-    joints: list[ClusterJoint],
-    rows: Sequence[ContactRows],
-    solved: Solution,
-    f: Sequence[Matrix],
+    tree: ClusterTree, joints: list[ClusterJoint], rows: Sequence[ContactRows], solved: Solution
 ) -> tuple[Matrix, ...]:
     return (
-        world_wrenches(tree, joints, rows, f),
-        ca.vertcat(ca.DM(0, 1), *f),
+        world_wrenches(tree, joints, rows, solved.f),
+        ca.vertcat(ca.DM(0, 1), *solved.f),
         ca.vertcat(largest(solved.missing), largest([solved.change])),
     )
 
@@ -160,7 +142,6 @@ def contact_response(
     """The free acceleration, and accelerations per force along the axes of contacts.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
         yd: (ny) independent velocity [rad/s, m/s].
         tau: (ny) generalized force [N m, N].
@@ -171,16 +152,14 @@ def contact_response(
         ydd (ny) without contacts; J (m x ny); ``H^-1 J'`` (ny x m); ``J H^-1 J'`` (m x m).
     """
     joints = cluster_joints(tree, q, yd)
-    v, still = velocities(tree, joints), ca.DM(tree.ny, 1)
-    a = accelerations(tree, joints, v, still, gravity(tree))
-    bias = along_y(tree, joints, body_forces(tree, v, a)) + armature_forces(tree, joints, still)
-    L = branch_factor(tree, composite_inertia(tree, joints))
-    ydd = solve_lower(L, solve_transposed(L, tau - bias))
+    v = velocities(tree, joints)
+    _, bias = at_constant_velocity(tree, joints, v)
+    L = branch_factor(tree, joints)
+    ydd = solve_factored(L, tau - bias)
     desired = ca.DM(6, len(contacts))
     rows = contact_rows(tree, joints, v, contacts, axes, desired, along_axes=True)
-    J = ca.vertcat(ca.DM(0, tree.ny), *(jacobian_of(tree, joints, part) for part in rows))
-    X = solve_transposed(L, J.T)
-    return ydd, J, solve_lower(L, X), mirrored(X.T @ X)
+    J = jacobian_of(tree, joints, rows)
+    return ydd, J, *responses(L, J)
 
 
 RANK_TOLERANCE = 1e-11

@@ -20,7 +20,6 @@ def frame_changes(
     """Changes of a frame's acceleration and velocity, and of the force on y of a wrench on it.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
@@ -48,7 +47,6 @@ def spanning_changes(
     """Changes by y of ``G yd`` (nv x ny), and of ``G' tau`` (ny x ny).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         spanning_tau: (nv) forces on every joint.

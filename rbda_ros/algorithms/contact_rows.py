@@ -85,7 +85,7 @@ class Proximal:
 
     Attributes:
         mu: weight of the constraints [kg]: the larger, the fewer iterations and digits.
-        iterations: how many; others can go on from the forces of the last.
+        iterations: how many; a further call can continue from the last forces.
     """
 
     mu: float
@@ -122,10 +122,6 @@ def contact_rows(
     """Evaluate contacts.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
-        v: velocities.
-        contacts: the contacts.
         axes: (3 x 3c) axes of each contact, as columns in world axes.
         desired: (6 x c) acceleration that each contact point should have, linear then angular, in
             world axes [m/s^2, rad/s^2].
@@ -170,7 +166,6 @@ def proximal_forces(
         delassus: (m x m) acceleration along the rows per force along them; it may be singular.
         wanted: (m) acceleration that the forces should add.
         start: the forces to start from, in parts.
-        proximal: weight and number of iterations.
 
     Returns:
         f; what is missing of the wanted acceleration then; change of f in the last iteration.

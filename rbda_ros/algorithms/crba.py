@@ -99,7 +99,7 @@ def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
     of Featherstone, "Efficient Factorization of the Joint-Space Inertia Matrix for Branched
     Kinematic Trees" (2005), on the coordinates of the clusters.
     """
-    return branch_factor(tree, mass_matrix(tree, q))
+    return branch_factor(tree, cluster_joints(tree, q))
 
 
 def mass_matrix_inverse(tree: ClusterTree, q: Matrix) -> Matrix:
@@ -133,9 +133,11 @@ def mass_matrix_inverse(tree: ClusterTree, q: Matrix) -> Matrix:
     return mirrored(ca.densify(inverse))
 
 
-def branch_factor(tree: ClusterTree, H: Matrix) -> Matrix:
-    """L of a mass matrix H (ny x ny) that is there already."""
-    above = _coordinates_above(tree)
+def branch_factor(
+    tree: ClusterTree, joints: list[ClusterJoint], added: Mapping[int, Matrix] | None = None
+) -> Matrix:
+    """L of `mass_matrix_factor`; arguments are those of `composite_inertia`."""
+    H, above = composite_inertia(tree, joints, added), _coordinates_above(tree)
     A = {(k, i): H[k, i] for k in range(tree.ny) for i in (k, *above[k])}
     for k in reversed(range(tree.ny)):
         A[k, k] = ca.sqrt(A[k, k])
@@ -148,6 +150,36 @@ def branch_factor(tree: ClusterTree, H: Matrix) -> Matrix:
     for (k, i), entry in A.items():
         L[k, i] = entry
     return L
+
+
+def solve_factored(L: Matrix, b: Matrix) -> Matrix:
+    """``H^-1 b`` with ``H = L' L``."""
+    return solve_lower(L, solve_transposed(L, b))
+
+
+def responses(L: Matrix, J: Matrix) -> tuple[Matrix, Matrix]:
+    """``H^-1 J'`` (ny x m) and ``J H^-1 J'`` (m x m) with ``H = L' L``."""
+    X = solve_transposed(L, J.T)
+    return solve_lower(L, X), mirrored(X.T @ X)
+
+
+def solve_lower(L: Matrix, B: Matrix) -> Matrix:
+    """``L^-1 B`` of a lower triangular L, whose zeros cost nothing."""
+    rows: list[Matrix] = []
+    for i in range(L.rows()):
+        known = (L[i, j] * rows[j] for j in L[i, :i].sparsity().get_col())
+        rows.append((B[i, :] - sum(known, 0)) / L[i, i])
+    return ca.vertcat(ca.DM(0, B.columns()), *rows)
+
+
+def solve_transposed(L: Matrix, B: Matrix) -> Matrix:
+    """``L^-T B`` of a lower triangular L."""
+    n = L.rows()
+    rows: list[Matrix] = [None] * n
+    for i in reversed(range(n)):
+        known = (L[j, i] * rows[j] for j in range(i + 1, n) if L.sparsity().has_nz(j, i))
+        rows[i] = (B[i, :] - sum(known, 0)) / L[i, i]
+    return ca.vertcat(ca.DM(0, B.columns()), *rows)
 
 
 def _coordinates_above(tree: ClusterTree) -> list[list[int]]:

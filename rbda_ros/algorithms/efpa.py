@@ -21,7 +21,7 @@ import casadi as ca
 from rbda_ros.algorithms.aba import Articulated, articulated_inertias
 from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.algorithms.motion import cluster_joints
-from rbda_ros.algorithms.pv_osim import across, frame_source
+from rbda_ros.algorithms.pv_osim import across, assembled, frame_source
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, mirrored
@@ -45,16 +45,7 @@ def efpa(
             F, _ = across(joints[k], articulated[k], F)  # the extended force propagator
             k = tree.clusters[k].parent
 
-    blocks = []
-    rows = 3 if linear_only else 6
-    for i, F_i in enumerate(on_clusters):
-        row: list[Matrix] = [ca.DM(rows, rows)] * len(frames)
-        for j in range(i, len(frames)):
-            if common := F_i.keys() & on_clusters[j].keys():
-                k = max(common)
-                row[j] = F_i[k].T @ (omega[k] @ on_clusters[j][k])
-        blocks.append(ca.horzcat(*row))
-    return mirrored(ca.vertcat(*blocks)) if blocks else ca.DM(0, 0)
+    return assembled(on_clusters, omega, [F.columns() for _, F in sources])
 
 
 def _inverse_inertias(

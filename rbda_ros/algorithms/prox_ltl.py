@@ -22,15 +22,20 @@ import casadi as ca
 from rbda_ros.algorithms.constrained_aba import augmentation
 from rbda_ros.algorithms.contact_rows import (
     ContactRows,
+    JointRows,
     Proximal,
     Solution,
     proximal_forces,
     split,
 )
-from rbda_ros.algorithms.crba import branch_factor, composite_inertia
-from rbda_ros.algorithms.motion import Clustered, accelerations, armature_forces, gravity
-from rbda_ros.algorithms.prox_pv import JointRows
-from rbda_ros.algorithms.rnea import along_y, body_forces
+from rbda_ros.algorithms.crba import (
+    branch_factor,
+    solve_factored,
+    solve_lower,
+    solve_transposed,
+)
+from rbda_ros.algorithms.motion import Clustered
+from rbda_ros.algorithms.rnea import along_y, at_constant_velocity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, mirrored
@@ -45,15 +50,13 @@ def prox_ltl(
     start: Sequence[Matrix],
     proximal: Proximal,
 ) -> Solution:
-    """As `prox_pv`, without wrenches; arguments and results are the same."""
+    """As `prox_pv`; arguments and results are the same."""
     # Without forces along the rows: ydd_free, and what the rows miss then.
-    a = accelerations(tree, joints, v, ca.DM(tree.ny, 1), gravity(tree))
-    L = branch_factor(tree, composite_inertia(tree, joints))
-    bias = along_y(tree, joints, body_forces(tree, v, a))
-    bias += armature_forces(tree, joints, ca.DM(tree.ny, 1))
-    ydd = solve_lower(L, solve_transposed(L, tau - bias))  # (3)
-    J = ca.vertcat(ca.DM(0, tree.ny), *(jacobian_of(tree, joints, part) for part in rows))  # (22)
-    wanted = ca.vertcat(ca.DM(0, 1), *(without_motion(part, a) for part in rows)) - J @ ydd
+    a, bias = at_constant_velocity(tree, joints, v)
+    L = branch_factor(tree, joints)
+    ydd = solve_factored(L, tau - bias)  # (3)
+    J = jacobian_of(tree, joints, rows)
+    wanted = without_motion(rows, a) - J @ ydd
 
     # Proximal iterations on the damped Delassus matrix (13).
     X = solve_transposed(L, J.T)
@@ -65,39 +68,23 @@ def prox_ltl(
 
 
 def jacobian_of(
-    tree: ClusterTree, joints: list[ClusterJoint], rows: ContactRows | JointRows
+    tree: ClusterTree, joints: list[ClusterJoint], rows: Sequence[ContactRows | JointRows]
 ) -> Matrix:
-    """J (m x ny) of some rows (22)."""
-    if isinstance(rows, JointRows):
-        blocks = [ca.DM(rows.k.rows(), node.ny) for node in tree.clusters]
-        for k, K in rows.K.items():
-            blocks[k] = K
-        return ca.horzcat(*blocks)
-    return along_y(tree, joints, {rows.cluster: rows.K.T}, rows.k.rows()).T
+    """J (m x ny) of all rows (22)."""
+    blocks = [ca.DM(0, tree.ny)]
+    for part in rows:
+        if isinstance(part, JointRows):
+            free = (ca.DM(part.k.rows(), node.ny) for node in tree.clusters)
+            blocks.append(ca.horzcat(*(part.K.get(k, none) for k, none in enumerate(free))))
+        else:
+            blocks.append(along_y(tree, joints, {part.cluster: part.K.T}, part.k.rows()).T)
+    return ca.vertcat(*blocks)
 
 
-def without_motion(rows: ContactRows | JointRows, a: Clustered) -> Matrix:
+def without_motion(rows: Sequence[ContactRows | JointRows], a: Clustered) -> Matrix:
     """Wanted J ydd (m): k, less the accelerations a that bodies have at ydd = 0."""
-    return rows.k if isinstance(rows, JointRows) else rows.k - rows.K @ a[rows.cluster]
-
-
-def solve_lower(L: Matrix, B: Matrix) -> Matrix:
-    """``L^-1 B`` of a lower triangular L, whose zeros cost nothing."""
-    rows: list[Matrix] = []
-    for i in range(L.rows()):
-        known = (L[i, j] * rows[j] for j in L[i, :i].sparsity().get_col())
-        rows.append((B[i, :] - sum(known, 0)) / L[i, i])
-    return ca.vertcat(ca.DM(0, B.columns()), *rows)
-
-
-def solve_transposed(L: Matrix, B: Matrix) -> Matrix:
-    """``L^-T B`` of a lower triangular L."""
-    n = L.rows()
-    rows: list[Matrix] = [None] * n
-    for i in reversed(range(n)):
-        known = (L[j, i] * rows[j] for j in range(i + 1, n) if L.sparsity().has_nz(j, i))
-        rows[i] = (B[i, :] - sum(known, 0)) / L[i, i]
-    return ca.vertcat(ca.DM(0, B.columns()), *rows)
+    wanted = (r.k if isinstance(r, JointRows) else r.k - r.K @ a[r.cluster] for r in rows)
+    return ca.vertcat(ca.DM(0, 1), *wanted)
 
 
 def prox_ltls(
@@ -110,25 +97,18 @@ def prox_ltls(
     proximal: Proximal,
 ) -> Solution:
     """As `constrained_aba`; arguments and results are the same."""
-    mu, still = proximal.mu, ca.DM(tree.ny, 1)
-    a = accelerations(tree, joints, v, still, gravity(tree))
-    bias = along_y(tree, joints, body_forces(tree, v, a)) + armature_forces(tree, joints, still)
-    J = ca.vertcat(ca.DM(0, tree.ny), *(jacobian_of(tree, joints, part) for part in rows))  # (22)
-    wanted = ca.vertcat(ca.DM(0, 1), *(without_motion(part, a) for part in rows))
-    L = branch_factor(tree, composite_inertia(tree, joints, augmentation(rows, mu)))  # (24)
+    mu = proximal.mu
+    a, bias = at_constant_velocity(tree, joints, v)
+    J, wanted = jacobian_of(tree, joints, rows), without_motion(rows, a)
+    L = branch_factor(tree, joints, augmentation(rows, mu))  # (24)
 
     f = ca.vertcat(ca.DM(0, 1), *start)
-    ydd = _solve(L, tau - bias + J.T @ (f + mu * wanted))  # (16a)
-    missing, change = wanted - J @ ydd, still
+    ydd = solve_factored(L, tau - bias + J.T @ (f + mu * wanted))  # (16a)
+    missing, change = wanted - J @ ydd, ca.DM(tree.ny, 1)
     f = f + mu * missing  # (16b)
     for _ in range(proximal.iterations - 1):
-        change = _solve(L, J.T @ (mu * missing))
+        change = solve_factored(L, J.T @ (mu * missing))
         ydd = ydd + change
         missing = wanted - J @ ydd
         f = f + mu * missing
     return Solution(ydd, split(f, [part.k.rows() for part in rows]), [missing], change)
-
-
-def _solve(L: Matrix, b: Matrix) -> Matrix:
-    """``M_mu^-1 b`` with ``M_mu = L' L``."""
-    return solve_lower(L, solve_transposed(L, b))

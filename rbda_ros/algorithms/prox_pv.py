@@ -33,6 +33,7 @@ from rbda_ros.algorithms.contact_rows import (
 )
 from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.spanning_tree import ranges
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
@@ -45,23 +46,17 @@ def prox_pv(
     rows: Sequence[ContactRows | JointRows],
     start: Sequence[Matrix],
     proximal: Proximal,
-    wrenches: Matrix | None = None,
 ) -> Solution:
     """The acceleration that forces and constraints give, and the forces of the constraints.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
-        v: velocities.
         tau: (ny) generalized force [N m, N].
         rows: contacts, and loops that are not embedded.
         start: (m) forces of each to start from [N, N m].
-        proximal: weight and number of iterations.
-        wrenches: (6 x bodies) external force on each body; None for none.
     """
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]
     articulated = articulated_inertias(tree, joints)
-    pA = bias_forces(tree, v, wrenches)
+    pA = bias_forces(tree, v)
     u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
 
     # Backward sweep of the rows (lines 9 to 11): K^A stays in F, its part along y in T.
@@ -69,7 +64,7 @@ def prox_pv(
     m = sum(sizes)
     F: Clustered = {k: ca.DM(tree.rows(k), m) for k in (None, *tree.outward())}
     T: list[Matrix] = [ca.DM(node.ny, m) for node in tree.clusters]
-    for part, columns in zip(rows, _columns(sizes), strict=True):
+    for part, columns in zip(rows, ranges(sizes), strict=True):
         if isinstance(part, JointRows):
             for k, K in part.K.items():
                 T[k] = T[k] + _into(m, columns, K.T)
@@ -97,11 +92,6 @@ def prox_pv(
     dydd, _ = accelerate_outward(tree, joints, articulated, still, du, ca.DM(6, 1))
     of_all = ca.vertcat(ca.DM(0, 1), *ydd), split(f, sizes), [missing]
     return Solution(*of_all, ca.vertcat(ca.DM(0, 1), *dydd))
-
-
-def _columns(sizes: Sequence[int]) -> list[range]:
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return [range(at, at + size) for at, size in zip(starts, sizes, strict=True)]
 
 
 def _into(m: int, columns: range, block: Matrix) -> Matrix:

@@ -71,17 +71,7 @@ class Delassus:
 
     def matrix(self) -> Matrix:
         """The matrix (m x m) itself, in O(m^2)."""
-        whole = self._omega_of_nodes()
-        at = self.columns_at_nodes()
-        blocks = []
-        for i, rows in enumerate(self.sizes):
-            row = [ca.DM(rows, size) for size in self.sizes]
-            for j in range(i, len(self.sizes)):
-                if common := at[i].keys() & at[j].keys():
-                    n = max(common)  # the closest common node (line 18)
-                    row[j] = at[i][n].T @ (whole[n] @ at[j][n])
-            blocks.append(ca.horzcat(*row))
-        return mirrored(ca.vertcat(ca.DM(0, sum(self.sizes)), *blocks))
+        return assembled(self.columns_at_nodes(), self._omega_of_nodes(), self.sizes)
 
     def product(self, x: Matrix) -> Matrix:
         """The matrix times x (m), in O(m): it is never assembled.
@@ -130,13 +120,33 @@ class Delassus:
         return at
 
 
+def assembled(
+    at: Sequence[Mapping[int, Matrix]], omega: Mapping[int, Matrix], sizes: Sequence[int]
+) -> Matrix:
+    """``J H^-1 J'`` (m x m): each pair of sources meets at the closest place that both have.
+
+    Args:
+        at: columns of each source at the places, clusters or nodes, between it and the base.
+        omega: acceleration along the columns of each place per force along them.
+        sizes: number of rows of each source.
+    """
+    blocks = [ca.DM(0, sum(sizes))]
+    for i, rows in enumerate(sizes):
+        row = [ca.DM(rows, size) for size in sizes]
+        for j in range(i, len(sizes)):
+            if common := at[i].keys() & at[j].keys():
+                n = max(common)  # the closest one (line 18)
+                row[j] = at[i][n].T @ (omega[n] @ at[j][n])
+        blocks.append(ca.horzcat(*row))
+    return mirrored(ca.vertcat(*blocks))
+
+
 def inverse_operational_space_inertia(
     tree: ClusterTree, q: Matrix, frames: Sequence[BodyFrame], linear_only: bool = False
 ) -> Matrix:
     """Lambda^-1 = J H^-1 J' (m x m) of several frames, world-aligned, linear rows first.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         frames: end effectors; six rows each, three where ``linear_only``.
         linear_only: leave out the angular rows.
@@ -154,7 +164,6 @@ def delassus_product(
     Accelerations along the contacts' rows that forces along them give [m/s^2, rad/s^2].
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         axes: (3 x 3c) axes of each contact, as columns in world axes.
         forces: (m) forces along the rows, contact by contact, linear first [N, N m].
@@ -185,11 +194,8 @@ def damped_inverse_product(
     operations, and loses digits where mu is large: it subtracts numbers of the size ``mu x``.
 
     Args:
-        tree: the cluster tree.
-        q: (nq) spanning position, on the constraint manifold.
-        axes: (3 x 3c) axes of each contact, as columns in world axes.
+        q, axes, contacts: as for `delassus_product`.
         x: (m) accelerations along the rows [m/s^2, rad/s^2].
-        contacts: the contacts; m rows in all.
         mu: inverse of the damping [kg].
     """
     joints = cluster_joints(tree, q)
@@ -271,8 +277,6 @@ def delassus(
     """Propagate unit forces along all rows to the nodes (Algorithm 5, lines 5 to 11).
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         articulated: its articulated inertias.
         sources: rows of each contact or frame.
         few: see `_common_columns`; 0 where the matrix is not assembled.

@@ -53,6 +53,19 @@ def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:
     return f
 
 
+def at_constant_velocity(
+    tree: ClusterTree, joints: list[ClusterJoint], v: Clustered
+) -> tuple[Clustered, Matrix]:
+    """Accelerations (6n) of the bodies at ydd = 0, and the force on y (ny) that this takes.
+
+    Springs are left out.
+    """
+    still = ca.DM(tree.ny, 1)
+    a = accelerations(tree, joints, v, still, gravity(tree))
+    f = along_y(tree, joints, body_forces(tree, v, a))
+    return a, f + armature_forces(tree, joints, still)
+
+
 def along_y(tree: ClusterTree, joints: list[ClusterJoint], forces: Clustered, m: int = 1) -> Matrix:
     """Generalized forces (ny x m) that balance forces (6n x m) on clusters; missing ones are zero.
 

@@ -18,7 +18,7 @@ from typing import Any
 import casadi as ca
 
 from rbda_ros.algorithms.aba import forward_dynamics
-from rbda_ros.algorithms.crba import branch_factor, composite_inertia
+from rbda_ros.algorithms.crba import branch_factor, responses, solve_factored
 from rbda_ros.algorithms.kinematics import on_cluster, world_poses
 from rbda_ros.algorithms.loop_motion import spring_force
 from rbda_ros.algorithms.motion import (
@@ -29,7 +29,6 @@ from rbda_ros.algorithms.motion import (
     gravity,
     velocities,
 )
-from rbda_ros.algorithms.prox_ltl import solve_lower, solve_transposed
 from rbda_ros.algorithms.rnea import along_y, body_forces
 from rbda_ros.cluster_tree.closing.newton import moved_along
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode
@@ -37,7 +36,7 @@ from rbda_ros.cluster_tree.joints import quaternion_rate, rotation_from_quaterni
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.straight_line import least_squares
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, mirrored
+from rbda_ros.spatial import Matrix
 
 NEWTON_STEPS = 2
 """After the step along the rates: of a way of 0.03 that leaves 1e-3, these 1e-6 and 1e-12 of it."""
@@ -90,7 +89,6 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     at the velocity ``slip``; h = 0 is explicit.
 
     Args:
-        tree: the cluster tree.
         given: ``origin`` (nq) the closed position that ``shift`` (ny) leads from; ``q`` (nq) the
             closed position of this stage; ``yd`` (ny); ``slip`` (ny) velocity for friction;
             ``efforts`` (na); ``shift`` (ny), and ``delta`` (ny), the way from q to the same place;
@@ -99,29 +97,26 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
 
     Returns:
         ydd; the next position; the largest |phi| there, how well y determines the loops at q, the
-        power of motors, friction and stops [W], and how far q is from where no y determines them.
+        power of motors, friction and stops [W], and how far q is from positions at which no choice
+        of y determines the loops.
     """
     origin, q, yd, slip, efforts, shift, delta, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)
-    qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
-    tau = on_independent(tree, joints, force)
-    ydd = shorter(
+    tau, drag, power = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
+    ydd = min(
         forward_dynamics(tree, q, yd, tau, *wrenches, drag=drag),
         by_factor(tree, q, joints, tau, drag, wrenches)[1],
+        key=operations,
     )
     shift, delta = shift + stepping[0] * ydd, delta + stepping[0] * ydd
     position, residual, conditioning = moved_on(tree, joints, origin, q, shift, delta)
-    power = ca.dot(force, qd)
     return ydd, position, ca.vertcat(residual, conditioning, power, vanishing(tree, q))
 
 
-def shorter(one: Matrix, other: Matrix) -> Matrix:
-    """Of two expressions of the same, the one with fewer operations."""
-
-    def length(of: Matrix) -> int:
-        return int(ca.Function("length", ca.symvar(of), [of]).n_instructions())
-
-    return one if length(one) <= length(other) else other
+def operations(expression: Matrix) -> int:
+    """How many operations an expression takes."""
+    found = ca.Function("f", ca.symvar(expression), [expression])
+    return int(found.n_instructions())
 
 
 def by_factor(
@@ -138,7 +133,6 @@ def by_factor(
     inertias.
 
     Args:
-        tree: the cluster tree.
         q: (nq) position.
         joints: its cluster joints, with their velocities.
         tau: (ny) force on y.
@@ -153,8 +147,8 @@ def by_factor(
         f[k] = f[k] - external_forces(tree, k, wrenches[0] if wrenches else None)
     tau = tau - along_y(tree, joints, f) - armature_forces(tree, joints, still)
     tau = tau if tree.springs is None else tau - spring_force(tree, q)
-    L = branch_factor(tree, composite_inertia(tree, joints))
-    return L, solve_lower(L, solve_transposed(L, tau))
+    L = branch_factor(tree, joints)
+    return L, solve_factored(L, tau)
 
 
 def simulation_move(tree: ClusterTree, q: Matrix, shift: Matrix) -> tuple[Matrix, Matrix]:
@@ -162,12 +156,6 @@ def simulation_move(tree: ClusterTree, q: Matrix, shift: Matrix) -> tuple[Matrix
     joints = cluster_joints(tree, q)
     position, residual, conditioning = moved_on(tree, joints, q, q, shift, shift)
     return position, ca.vertcat(residual, conditioning)
-
-
-def on_independent(tree: ClusterTree, joints: list[ClusterJoint], force: Matrix) -> Matrix:
-    """``G' force`` (ny) of forces (nv) on every joint."""
-    in_clusters = zip(joints, tree.split_velocities(force), strict=True)
-    return ca.vertcat(ca.DM(0, 1), *(joint.G.T @ force_k for joint, force_k in in_clusters))
 
 
 def moved_on(
@@ -223,10 +211,11 @@ def joint_forces(
     efforts: Matrix,
     stepping: Matrix,
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """qd (nv); the force (nv) on every joint at qd, and its rate by the acceleration (nv).
+    """The force (ny) of joints and motors on y; drag (nv), and the power of these forces [W].
+
+    Drag is the rate of the force on every joint by its acceleration.
 
     Args:
-        tree: the cluster tree.
         joints: its cluster joints, with their velocities.
         choice: of forces.
         q: (nq) position.
@@ -254,7 +243,9 @@ def joint_forces(
         c = touched * (stop.damping + h * stop.stiffness)
         force[j] -= stop.stiffness * beyond + c * qd[j]
         drag[j] += h * c
-    return qd, force, drag
+    in_clusters = zip(joints, tree.split_velocities(force), strict=True)
+    tau = ca.vertcat(ca.DM(0, 1), *(joint.G.T @ force_k for joint, force_k in in_clusters))
+    return tau, drag, ca.dot(force, qd)
 
 
 def _available(effort: Matrix, speed: Matrix, limit: float, corner: float, free: float) -> Matrix:
@@ -339,7 +330,6 @@ def contact_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     Wrenches and velocities of bodies are linear then angular, at their origins in world axes.
 
     Args:
-        tree: the cluster tree.
         given: ``q`` (nq), ``yd`` (ny), ``slip`` (ny), ``efforts`` (na) as for `simulation_stage`;
             ``shift`` (ny) what velocities gain beside ``h ydd``; ``stepping`` (3); ``wrenches``
             where there are any; a `StageChoice`.
@@ -351,8 +341,7 @@ def contact_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     """
     q, yd, slip, efforts, shift, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)
-    qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
-    tau = on_independent(tree, joints, force)
+    tau, drag, power = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
     L, ydd = by_factor(tree, q, joints, tau, drag, wrenches)
     R, p = world_poses(tree, joints)
     poses, rows = [], []
@@ -363,7 +352,6 @@ def contact_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
         k, on_bodies = on_cluster(tree, body, ca.horzcat(*forces))
         rows.append(along_y(tree, joints, {k: on_bodies}, m=6).T)
     J = ca.vertcat(*rows)
-    X = solve_transposed(L, J.T)
+    X, A = responses(L, J)
     after = J @ (yd + shift + stepping[1] * ydd)
-    response = mirrored(X.T @ X), solve_lower(L, X)
-    return ydd, ca.vertcat(*poses), J @ yd, after, *response, ca.dot(force, qd)
+    return ydd, ca.vertcat(*poses), J @ yd, after, A, X, power

@@ -23,9 +23,9 @@
 
 enum { ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
 
-/* Added to the diagonal of what Newton factors, over it: at first, and where that did not do. A
-   larger one takes more steps and bears more contradicting roundings of redundant contacts. With A
-   of low rank it is divided by: always the larger one. */
+/* Added to the diagonal of Newton's matrix, relative to it: the first value in the first search,
+   the second in all others. A larger value takes more steps, and tolerates larger rounding errors
+   of redundant contacts. If A has low rank, Newton divides by it: then it is always the second. */
 static const double REGULARIZATION = 1e-11, STRONGER = 1e-8;
 static const double DAMPING = 1e-6; /* of the ADMM: keeps forces that are not determined */
 
@@ -49,7 +49,7 @@ static double clamp(double x, double bound)
   return x > bound ? bound : x < -bound ? -bound : x;
 }
 
-/* Where a point p of a cone block is: inside (1), on the way to the apex (-1), beside it (0). */
+/* Where a point p lies: inside the cone (1), where the apex is nearest (-1), or elsewhere (0). */
 static int side_of(const double *p, double mu)
 {
   double t = length2(p);
@@ -119,7 +119,7 @@ static int point_of(const ConeProblem *problem, int b, const double *x, const do
   return i;
 }
 
-/* F = x - P(x - c - s), and the largest that a velocity misses, in the units of the caller. */
+/* F = x - P(x - c - s); returns the largest error of a velocity, in the units of the caller. */
 static double natural_map(const Work *work, const double *x, double *c, double *F)
 {
   const ConeProblem *problem = work->of;
@@ -138,8 +138,8 @@ static double natural_map(const Work *work, const double *x, double *c, double *
   return worst;
 }
 
-/* The derivative of F, or of what is zero with it, as D + W A with blocks of D and W; minus its
-   value on the right. */
+/* Newton's equations (D + W A) step = right, in blocks of D and W: of F for sliding contacts, else
+   of the condition that F = 0 amounts to. */
 static void newton_blocks(Work *work, const double *x, const double *c)
 {
   const ConeProblem *problem = work->of;
@@ -186,8 +186,8 @@ static void newton_blocks(Work *work, const double *x, const double *c)
   }
 }
 
-/* Solve B x = b for columns of b (m x columns), in its place, by elimination with row pivots, which
-   changes B (m x m, in rows of a stride); whether that could be. */
+/* Solve B x = b for columns of b (m x columns) by elimination with row pivots. b becomes x, and B
+   (m x m, in rows of a stride) is overwritten. Returns 0 if B is singular. */
 static int solve_dense(double *B, int m, int stride, double *b, int columns)
 {
   for (int k = 0; k < m; k++) {
@@ -226,7 +226,7 @@ static int solve_dense(double *B, int m, int stride, double *b, int columns)
   return 1;
 }
 
-/* step with (D + W A) step = right; whether that could be. */
+/* Solve (D + W A) step = right. Returns 0 if the matrix is singular. */
 static int dense_step(Work *work)
 {
   const ConeProblem *problem = work->of;
@@ -249,7 +249,7 @@ static int dense_step(Work *work)
   return solve_dense(work->lu, m, m, work->step, 1);
 }
 
-/* The same of low rank: with P = D^-1 W and u = R J' step,
+/* The same for A of low rank: with P = D^-1 W and u = R J' step,
    step = D^-1 right - P J u and (1 + R J' P J) u = R J' D^-1 right. */
 static int low_rank_step(Work *work)
 {
@@ -307,7 +307,8 @@ static double norm(const double *x, int m)
   return sqrt(sum);
 }
 
-/* Newton steps from x, each halved until it leads nearer; what velocities miss in the end. */
+/* Newton steps from x, each halved until F becomes smaller; returns the largest error of a velocity
+   at the end. */
 static double newton(Work *work, long *iterations)
 {
   int m = work->of->m;
@@ -334,7 +335,7 @@ static double newton(Work *work, long *iterations)
   return missed;
 }
 
-/* Factor A + diagonal into L L'; of low rank (diagonal + R J' J)^-1 R. */
+/* Factor A + diagonal into L L'; for A of low rank compute (diagonal + R J' J)^-1 R instead. */
 static void factor(Work *work, double diagonal)
 {
   int m = work->of->m, n = work->of->rank;
@@ -387,8 +388,9 @@ static void solve_factored(const Work *work, double *b)
   }
 }
 
-/* A round of ADMM: trial is x of the paper, y what is in the sets, z the velocities. How far the
-   first two are apart, over how far the second moved, is for the weight. */
+/* ROUND iterations of ADMM: `trial` is x of the paper, y its projection on the sets, z the
+   velocities. Returns the distance of the first two over the last change of y, which the weight
+   follows. */
 static double admm_round(Work *work, double weight)
 {
   const ConeProblem *problem = work->of;
@@ -422,15 +424,13 @@ static double admm_round(Work *work, double weight)
   return apart / fmax(moved, 1e-300);
 }
 
-/* Solve from x; what velocities miss. The best point of all that were seen is in y. */
+/* Solve from x, and leave the best point found in y; returns the largest error of a velocity. */
 static double solve(Work *work, long *iterations)
 {
   const ConeProblem *problem = work->of;
   int m = problem->m;
   double *best = work->y, weight = 0.1;
-  double *start = work->trial;
   *iterations = 0;
-  memcpy(start, work->x, m * sizeof(double));
   work->regularization = problem->rank ? STRONGER : REGULARIZATION;
   double missed = newton(work, iterations), least = missed;
   if (missed <= problem->tolerance) {
@@ -470,7 +470,7 @@ static double solve(Work *work, long *iterations)
   return least;
 }
 
-/* Of row k of A of low rank. */
+/* Entry k of the diagonal of A of low rank. */
 static double diagonal_of(const ConeProblem *problem, int k)
 {
   int n = problem->rank;

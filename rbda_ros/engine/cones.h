@@ -11,7 +11,7 @@ typedef struct {
   int m, blocks, coulomb;
   const char *kind;    /* of each block: e, p, b or c; see cones.c */
   const int *first;    /* its first row, and m after the last block */
-  double tolerance;    /* what velocities may miss */
+  double tolerance;    /* largest error of velocities */
   long most;           /* iterations */
   int rank;            /* n where A = J R J', else 0; for 2 n <= m this is faster */
   const double *J, *R; /* (m, n); (n, n) symmetric */
@@ -21,11 +21,11 @@ typedef struct {
    unknown kind or too many. */
 int cone_rows(const char *kinds, ptrdiff_t blocks, int *first);
 
-/* How many numbers of memory a problem of m rows is solved in. */
+/* How many doubles of memory a problem of m rows takes. */
 size_t cone_numbers(int m, int blocks);
 
-/* Impulses x (m) with c = A x + g, A (m x m, NULL with J and R), that satisfy every block, from those given in x.
-   What velocities miss; iterations are counted. */
+/* Impulses x (m) with c = A x + g, A (m x m, NULL with J and R), that satisfy every block. x has the
+   start before. Returns the largest error of a velocity, and counts iterations. */
 double solve_cone_problem(const ConeProblem *problem, const double *A, const double *g,
                           const double *parameter, double *x, long *iterations, double *memory);
 

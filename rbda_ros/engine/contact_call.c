@@ -5,6 +5,12 @@
 
 enum { INPUTS = 6, START = 5, YDD = 0, FORCES = 1, ALONG = 2, HEALTH = 3, OUTPUTS = 4 };
 
+/* When iterations end. */
+typedef struct {
+  double tolerance, change; /* what contacts may miss; how much ydd may change, over its size */
+  long each, most;          /* iterations of a call of the kernel, and in all */
+} Iterations;
+
 typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
   StateValidator *validator;
@@ -14,34 +20,27 @@ typedef struct {
   double *memory;                 /* room for all but results, and for loops */
   npy_intp numbers;               /* that it has */
   npy_intp offset[MAX_PORTS + 1]; /* of ports there, and of loops */
-  int busy; /* another thread evaluates in it, by CasADi: a call then takes a copy */
-  double tolerance, change; /* what contacts may miss; how much ydd may change, over its size */
-  long each, most;          /* iterations of a call of the kernel, and in all */
-  PyObject *make, *fields;  /* of the answer */
-  PyObject *contacts;       /* by whose identity this is found: they must live */
-  ArrayPool ydd, wrenches;  /* of the answer */
+  int busy;                /* another thread evaluates in it, by CasADi: a call then takes a copy */
+  Iterations until;        /* where a call does not say otherwise */
+  PyObject *make, *fields; /* of the answer */
+  PyObject *contacts;      /* by whose identity this is found: they must live */
+  ArrayPool ydd, wrenches; /* of the answer */
 } ContactCall;
 
-/* How to stop, where that is given. */
-static int read_stop(PyObject *const *given, Py_ssize_t count, double *tolerance, long *most)
+/* Read the arguments tolerance and max_iterations, if they are given. */
+static int read_stop(PyObject *const *given, Py_ssize_t count, Iterations *until)
 {
   if (count > 3 && given[3] != Py_None) {
     if (!PyFloat_CheckExact(given[3])) return 0;
-    *tolerance = PyFloat_AS_DOUBLE(given[3]);
+    until->tolerance = PyFloat_AS_DOUBLE(given[3]);
   }
   if (count > 4 && given[4] != Py_None) {
     int overflow;
     if (!PyLong_CheckExact(given[4])) return 0;
-    *most = PyLong_AsLongAndOverflow(given[4], &overflow);
+    until->most = PyLong_AsLongAndOverflow(given[4], &overflow);
   }
-  return *tolerance > 0.0 && *most >= 1;
+  return until->tolerance > 0.0 && until->most >= 1;
 }
-
-/* When iterations end. */
-typedef struct {
-  double tolerance, change; /* what contacts may miss; how much ydd may change, over its size */
-  long each, most;          /* iterations of a call of the kernel, and in all */
-} Iterations;
 
 /* Call the kernel, each time from the forces of the last, until contacts are satisfied and ydd is
    at rest: either alone comes long before the motion near a singularity. `start` is where the first
@@ -107,9 +106,9 @@ static PyObject *motion_of(const ContactCall *call, PyObject *ydd, PyObject *for
   return answer;
 }
 
-/* The answer in the memory given. */
+/* Evaluate a call in some memory. */
 static PyObject *evaluate_contacts(ContactCall *call, PyObject *const *given, double *memory,
-                                   double tolerance, long most, PyObject *ydd, PyObject *forces)
+                                   const Iterations *until, PyObject *ydd, PyObject *forces)
 {
   const Kernel *kernel = call->kernel;
   const StateValidator *validator = call->validator;
@@ -127,11 +126,10 @@ static PyObject *evaluate_contacts(ContactCall *call, PyObject *const *given, do
   ports[0] = (double *)q;
   ports[1] = (double *)yd;
   ports[2] = (double *)tau;
-  const Iterations until = {tolerance, call->change, call->each, most};
   long iterations;
   int converged;
   memset(ports[START], 0, kernel->size[START] * sizeof(double));
-  status = iterate(kernel, ports, &until, &iterations, &converged);
+  status = iterate(kernel, ports, until, &iterations, &converged);
   if (status == GOOD && !converged) status = NOT_FINITE; /* Python goes on otherwise */
   if (status != GOOD) return reject(status, -1);
   return motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations);
@@ -143,9 +141,8 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
   ContactCall *call = (ContactCall *)self;
   const Kernel *kernel = call->kernel;
   Py_ssize_t count = PyVectorcall_NARGS(flags);
-  double tolerance = call->tolerance;
-  long most = call->most;
-  if (count < 3 || count > 5 || names != NULL || !read_stop(given, count, &tolerance, &most))
+  Iterations until = call->until;
+  if (count < 3 || count > 5 || names != NULL || !read_stop(given, count, &until))
     return reject(UNREAD, 3);
   npy_intp shape[] = {kernel->size[kernel->inputs + FORCES] / 6, 6};
   PyObject *ydd = take_array(&call->ydd, 1, &call->validator->ny), *answer = NULL;
@@ -161,7 +158,7 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
   }
   call->busy = 1;
   if (ydd != NULL && forces != NULL && memory != NULL)
-    answer = evaluate_contacts(call, given, memory, tolerance, most, ydd, forces);
+    answer = evaluate_contacts(call, given, memory, &until, ydd, forces);
   if (copied)
     PyMem_Free(memory);
   else
@@ -171,7 +168,7 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
   return answer;
 }
 
-/* Whether a kernel is one of contacts on this robot. */
+/* Whether the sizes of a kernel are those of contacts on this robot. */
 static int fits(const StateValidator *validator, const Kernel *kernel, Py_ssize_t constants)
 {
   const npy_intp *size = kernel->size, *out = size + kernel->inputs;
@@ -181,7 +178,7 @@ static int fits(const StateValidator *validator, const Kernel *kernel, Py_ssize_
          && out[ALONG] == size[INPUTS - 1] && out[HEALTH] == 2;
 }
 
-/* Memory for every port, with what is constant in it: axes, desired, start, points. */
+/* Allocate memory for every port, and copy the constant inputs: axes, desired, start, points. */
 static int set_ports(ContactCall *call, PyObject *constants)
 {
   const Kernel *kernel = call->kernel;
@@ -200,12 +197,11 @@ static int set_ports(ContactCall *call, PyObject *constants)
 static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
   PyObject *validator, *kernel, *forces, *constants, *make, *fields, *contacts;
-  double tolerance, change;
-  long each, most;
+  Iterations until;
   if (!PyArg_ParseTuple(arguments, "O!O!OO!ddllO!O!O:ContactCall", &StateValidatorType, &validator,
-                        &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &tolerance,
-                        &change, &each, &most, &PyType_Type, &make, &PyTuple_Type, &fields,
-                        &contacts))
+                        &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &until.tolerance,
+                        &until.change, &until.each, &until.most, &PyType_Type, &make, &PyTuple_Type,
+                        &fields, &contacts))
     return NULL;
   ContactCall *call = (ContactCall *)type->tp_alloc(type, 0);
   if (call == NULL) return NULL;
@@ -213,14 +209,11 @@ static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *
   call->validator = (StateValidator *)Py_NewRef(validator);
   call->kernel = (Kernel *)Py_NewRef(kernel);
   if (turns_forces(call->validator, forces)) call->forces = (Kernel *)Py_NewRef(forces);
-  call->tolerance = tolerance;
-  call->change = change;
-  call->each = each;
-  call->most = most;
+  call->until = until;
   call->make = Py_NewRef(make);
   call->fields = Py_NewRef(fields);
   call->contacts = Py_NewRef(contacts);
-  if (PyTuple_GET_SIZE(fields) != 5 || each < 1
+  if (PyTuple_GET_SIZE(fields) != 5 || until.each < 1
       || !fits(call->validator, call->kernel, PyTuple_GET_SIZE(constants))
       || !set_ports(call, constants)) {
     PyErr_SetString(PyExc_ValueError, "kernel and contacts do not belong together");

@@ -11,7 +11,7 @@
 /* Numbers of a contact, in the order of the columns of its row. */
 enum { FRICTION, STIFFNESS, CONTACT_DAMPING, RESTITUTION, CONTACT_NUMBERS };
 
-/* What is the same for all states of a call. Of m rows the first 3 c are of the contacts, two
+/* Data that all states of a call share. Of m rows the first 3 c are of the contacts, two
    tangents and the normal of each; then come those of joints and of what is held. */
 typedef struct {
   ConeProblem cones;
@@ -22,7 +22,7 @@ typedef struct {
   double *compliance;      /* (m) R, velocity per impulse */
 } StepProblem;
 
-/* What is known of one state. */
+/* Inputs of one state. */
 typedef struct {
   const double *yd, *ydd;  /* (ny) velocity before; acceleration without impulses */
   const double *gap;       /* (c) heights above the planes */
@@ -33,7 +33,7 @@ typedef struct {
   const double *inverse;   /* (ny x ny) H^-1; NULL where it is not needed */
 } StepState;
 
-/* What becomes of it. p is where to start, and the solution then. */
+/* Results of one state. p has the start before, and the solution after. */
 typedef struct {
   double *yd, *ydd;  /* (ny) after the step; mean acceleration */
   double *forces;    /* (c x 3) mean forces of contacts, in world axes */
@@ -43,7 +43,7 @@ typedef struct {
   long *iterations;
 } StepResult;
 
-/* The velocity along the normal that a contact is short of, or ahead. */
+/* b of a contact along its normal: its velocity must be at least -b. */
 static double bias_of(const StepProblem *problem, const double *contact, double gap,
                       double approach)
 {
@@ -73,7 +73,7 @@ static double dot(const double *a, const double *b, int n)
   return sum;
 }
 
-/* X = H^-1 J' (ny x m), row by row of H^-1: what is not known of it. */
+/* X = H^-1 J' (ny x m): the columns of contacts are copied if they are known. */
 static void respond(const StepProblem *problem, const StepState *state, const double *J, double *X)
 {
   int ny = problem->ny, m = problem->cones.m, known = state->X == NULL ? 0 : 3 * problem->contacts;
@@ -101,7 +101,7 @@ static void couple(const StepProblem *problem, const StepState *state, const dou
   for (int r = 0; r < m; r++) A[(size_t)r * m + r] += problem->compliance[r];
 }
 
-/* Numbers of memory that a state is computed in. */
+/* How many doubles of memory a step takes. */
 static size_t step_numbers(const StepProblem *problem)
 {
   size_t m = problem->cones.m, ny = problem->ny;
@@ -144,7 +144,7 @@ static void take_step(const StepProblem *problem, const StepState *state, const 
       result->forces[3 * c + i] = dot(state->axes + 9 * c + 3 * i, result->p + 3 * c, 3) / dt;
 }
 
-/* The numbers of an array of so many; NULL with an exception where it has others. */
+/* The numbers of a contiguous array of this size; NULL with an exception for any other array. */
 static double *array_numbers(PyObject *given, npy_intp size, const char *name)
 {
   PyArrayObject *array = (PyArrayObject *)given;
@@ -155,7 +155,7 @@ static double *array_numbers(PyObject *given, npy_intp size, const char *name)
   return NULL;
 }
 
-/* An array of n states, or of one where n < 0; numbers for each state in one or two dimensions. */
+/* A new array (n, first, second), without the dimensions that are negative. */
 static PyObject *new_rows(npy_intp n, npy_intp first, npy_intp second, int type)
 {
   npy_intp shape[3];
@@ -168,7 +168,7 @@ static PyObject *new_rows(npy_intp n, npy_intp first, npy_intp second, int type)
 
 enum { YD, YDD, FORCES, P, B, C, ALL_J, MISSED, ITERATIONS, COMPLIANCE, RESULTS };
 
-/* Steps of all states, into arrays; 0 where memory is short. The start is in the array of p. */
+/* Take the steps of all states; returns 0 if memory is short. arrays[P] has the starts. */
 static int take_steps(StepProblem *problem, npy_intp n, const StepState *first, npy_intp axes,
                       PyObject *const *arrays)
 {
@@ -206,7 +206,7 @@ static int take_steps(StepProblem *problem, npy_intp n, const StepState *first, 
   return 1;
 }
 
-/* Read the arrays of all states; 0 with an exception where sizes do not belong together. */
+/* Read the arrays of all states; returns 0 with an exception if their sizes do not fit. */
 static int read_states(StepProblem *problem, npy_intp n, PyObject *const *given, StepState *state,
                        npy_intp *axes)
 {

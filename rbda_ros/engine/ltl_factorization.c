@@ -149,29 +149,19 @@ void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, i
    by one are read as vectors only much later: the processor would have to wait. */
 
 /* Call a function with a number of vectors, 1 to 8, that the compiler knows: in registers. */
+#define VECTORS(number, call)                                                                      \
+  case number:                                                                                     \
+    call(number);                                                                                  \
+    break;
 #define WITH_VECTORS(vectors, call)                                                                \
   switch (vectors) {                                                                               \
-  case 1:                                                                                          \
-    call(1);                                                                                       \
-    break;                                                                                         \
-  case 2:                                                                                          \
-    call(2);                                                                                       \
-    break;                                                                                         \
-  case 3:                                                                                          \
-    call(3);                                                                                       \
-    break;                                                                                         \
-  case 4:                                                                                          \
-    call(4);                                                                                       \
-    break;                                                                                         \
-  case 5:                                                                                          \
-    call(5);                                                                                       \
-    break;                                                                                         \
-  case 6:                                                                                          \
-    call(6);                                                                                       \
-    break;                                                                                         \
-  case 7:                                                                                          \
-    call(7);                                                                                       \
-    break;                                                                                         \
+    VECTORS(1, call)                                                                               \
+    VECTORS(2, call)                                                                               \
+    VECTORS(3, call)                                                                               \
+    VECTORS(4, call)                                                                               \
+    VECTORS(5, call)                                                                               \
+    VECTORS(6, call)                                                                               \
+    VECTORS(7, call)                                                                               \
   default:                                                                                         \
     call(8);                                                                                       \
   }

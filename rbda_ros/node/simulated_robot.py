@@ -452,35 +452,26 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         help="only this link touches the ground; may be given several times",
     )
-    ground.add_argument(
-        "--friction", type=float, default=0.8, help="Coulomb's coefficient (default: %(default)s)"
+
+    def number(name: str, default: Any, text: str, **more: Any) -> None:
+        ground.add_argument(name, type=float, default=default, help=text, **more)
+
+    number("--friction", 0.8, "Coulomb's coefficient (default: %(default)s)")
+    number(
+        "--restitution", 0.0, "fraction of the approach velocity that remains, 0 to 1 (default: 0)"
     )
-    ground.add_argument(
-        "--restitution",
-        type=float,
-        default=0.0,
-        help="fraction of the approach velocity that remains, 0 to 1 (default: 0)",
-    )
-    ground.add_argument(
+    number(
         "--ground-normal",
+        (0.0, 0.0, 1.0),
+        "normal of the ground in world axes, of any length (default: 0 0 1)",
         metavar=("X", "Y", "Z"),
-        type=float,
         nargs=3,
-        default=(0.0, 0.0, 1.0),
-        help="normal of the ground in world axes, of any length (default: 0 0 1)",
     )
-    ground.add_argument(
+    number(
         "--ground-height",
+        0.0,
+        "height of the ground along its normal [m] (default: 0)",
         metavar="H",
-        type=float,
-        default=0.0,
-        help="height of the ground along its normal [m] (default: 0)",
     )
-    ground.add_argument(
-        "--drop",
-        metavar="H",
-        type=float,
-        default=0.0,
-        help="start H above the ground [m] (default: 0)",
-    )
+    number("--drop", 0.0, "start H above the ground [m] (default: 0)", metavar="H")
     return parser

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros.algorithms.kinematics import NamedFrame
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.robot.contact_dynamics import contact_motions, read_contacts
 from rbda_ros.robot.contacts import Contact, ContactMotion
-from rbda_ros.robot.friction_contacts import BOX, CONE, RECOVERY, FrictionalStep, FrictionContact
+from rbda_ros.robot.friction_contacts import (
+    BOX,
+    CONE,
+    POSITIVE,
+    RECOVERY,
+    FrictionalStep,
+    FrictionContact,
+)
 from rbda_ros.robot.friction_dynamics import contact_place
 from rbda_ros.robot.operations import Position
 from rbda_ros.robot.state import State
@@ -101,7 +109,7 @@ def constrained_forward_dynamics_derivatives(
     motions = contact_motions(robot, state, read)
     forces = _derivable(contacts, motion.forces)
     changes = [_changes(robot, state, c, motion.ydd, f) for c, f in forces]
-    by_y, by_yd = _of_inverse_dynamics(robot, state, motion.ydd)
+    by_y, by_yd = _matrices(robot, "inverse_dynamics_derivatives", state, motion.ydd)
     by_y = by_y - sum(each.force_by_y for each in changes)
     pairs = list(zip(contacts, motions, changes, strict=True))
     rows_by_y = [each.a_by_y - _wanted_by_y(c, m, each.v_by_y) for c, m, each in pairs]
@@ -169,7 +177,8 @@ def frictional_step_derivatives(
         raise InputError("contacts: derivatives are for planes of the world; leave out `to`")
     ny, rows = robot.ny, step.rows
     after = state.with_velocity(step.yd)
-    by_y, by_yd = (dt * each for each in _of_inverse_dynamics(robot, state, step.ydd))
+    force_changes = _matrices(robot, "inverse_dynamics_derivatives", state, step.ydd)
+    by_y, by_yd = (dt * each for each in force_changes)
     c_by_y, c_by_yd = np.zeros((2, len(rows.b), ny))
     # Contacts and held points: velocities along their rows, and forces of their impulses.
     impulses = step.forces * dt
@@ -195,10 +204,11 @@ def frictional_step_derivatives(
     damping = robot._joint_resistance[0] * joint_friction
     resisting = damping * robot.spanning_velocity(state, state.yd)
     G = robot.spanning_velocity(state, np.eye(ny)).T
-    qd_by_y, force_by_y = _of_joints(robot, state, dt * (step.joint_forces - resisting))
+    exerted = dt * (step.joint_forces - resisting)
+    qd_by_y, force_by_y = _matrices(robot, "spanning_changes", state, exerted)
     by_y = by_y - force_by_y + dt * (G.T @ (damping[:, None] * qd_by_y))
     by_yd = by_yd + dt * (G.T @ (damping[:, None] * G))
-    after_by_y, _ = _of_joints(robot, after, resisting)
+    after_by_y, _ = _matrices(robot, "spanning_changes", after, resisting)
     for (what, j, side), place in zip(rows.keys, rows.places, strict=True):
         if what == "limit":
             gain = _recovery(rows.b[place.start]) / dt
@@ -232,27 +242,21 @@ def _derivable(contacts: Sequence[Contact], forces: Array) -> list[tuple[Contact
 def _changes(
     robot: Robot, state: State, contact: Contact | FrictionContact, ydd: Array, wrench: Array
 ) -> _Changes:
-    kernel = robot._kernels.get("frame_changes", robot._inputs.frame(contact.link))
     point = np.asarray(contact.xyz, dtype=float)
-    found = kernel.call(state.q, state.yd, ydd, wrench, point)
-    return _Changes(*(each.reshape(-1, robot.ny) for each in found))
+    frame = robot._inputs.frame(contact.link)
+    return _Changes(*_matrices(robot, "frame_changes", state, ydd, wrench, point, options=(frame,)))
 
 
-def _of_inverse_dynamics(robot: Robot, state: State, ydd: Array) -> tuple[Array, Array]:
-    found = robot._kernels.get("inverse_dynamics_derivatives").call(state.q, state.yd, ydd)
-    by_y, by_yd = (each.reshape(robot.ny, robot.ny) for each in found)
-    return by_y, by_yd
-
-
-def _of_joints(robot: Robot, state: State, tau: Array) -> tuple[Array, Array]:
-    """``G yd`` (nv, ny) and ``G' tau`` (ny, ny) by y."""
-    found = robot._kernels.get("spanning_changes").call(state.q, state.yd, tau)
-    qd, force = (each.reshape(-1, robot.ny) for each in found)
-    return qd, force
+def _matrices(
+    robot: Robot, name: str, state: State, *inputs: Array, options: tuple[NamedFrame, ...] = ()
+) -> list[Array]:
+    """The results (..., ny) of a kernel."""
+    found = robot._kernels.get(name, *options).call(state.q, state.yd, *inputs)
+    return [each.reshape(-1, robot.ny) for each in found]
 
 
 def _solved(left: Array, right: Array) -> Array:
-    """``left^-1 right``, with the smallest changes of what is not determined."""
+    """``left^-1 right``; of all solutions the one of least norm."""
     # Rows and columns of like sizes: masses and lengths stand side by side.
     scale = 1.0 / np.sqrt(np.maximum(np.abs(left).max(axis=0), 1e-12))
     balanced = scale[:, None] * left * scale
@@ -283,7 +287,7 @@ def _gains(contact: FrictionContact, dt: float, b: float, velocity: Array) -> tu
 
 
 def _modes(step: FrictionalStep) -> tuple[Array, Array]:
-    """M and N (m, m) with ``M dp + N dc = 0``: what each block is at the solution."""
+    """M and N (m, m) with ``M dp + N dc = 0``: the condition of each block, linearized."""
     p, c, rows = step.impulses, step.velocities, step.rows
     M, N = np.zeros((2, len(p), len(p)))
     least = 1e-12 * np.abs(p).max(initial=1e-12)
@@ -293,7 +297,7 @@ def _modes(step: FrictionalStep) -> tuple[Array, Array]:
         pressed = p[at.stop - 1] > least
         if kind == BOX:
             pressed = abs(p[at.start]) < size * (1.0 - 1e-9)
-        elif kind not in (CONE, "p"):
+        elif kind not in (CONE, POSITIVE):
             pressed = True
         if not pressed:
             M[at, at] = own

@@ -29,9 +29,10 @@ from rbda_ros.robot.contacts import (
     Stop,
     Wheel,
     check_numbers,
+    check_vector,
     check_wheel,
     contact_motion,
-    place_contact,
+    held_rows,
     wheel_motion,
 )
 from rbda_ros.robot.inputs import NOWHERE, numbers
@@ -100,8 +101,7 @@ def constrained_forward_dynamics(
         force = force + robot.gravity_force(state) - holding
     if mu is not None and not 0.0 < mu < np.inf:
         raise InputError(f"mu is {mu!r}; give a positive number [kg]")
-    if route not in ("auto", *SETTINGS):
-        raise InputError(f"route {route!r} is unknown; use auto, {', '.join(SETTINGS)}")
+    _check_route(route)
     stop = Stop(tolerance, max_iterations)
     read = read_contacts(robot, contacts, state)
     start = _along(robot, state, read, warm_start)
@@ -206,7 +206,20 @@ def contact_inverse_dynamics(
     state = robot._single_state(q, qd)
     ydd = robot._inputs.single("ydd", ydd, robot.ny)
     needed = robot.inverse_dynamics(state, state.yd, ydd, external_wrenches)
-    return _share(robot, state, needed, contacts)
+    read = read_contacts(robot, contacts, state)
+    J = read.along_axes([motion.J for motion in contact_motions(robot, state, read)])
+    across = undriven(robot, state)
+    f = np.linalg.lstsq(across @ J.T, across @ needed, rcond=1e-10)[0].astype(float)
+    tau = needed - J.T @ f
+    residual = across @ tau
+    largest = float(np.abs(residual).max(initial=0.0))
+    return ContactEfforts(tau - residual, read.in_world(f), largest)
+
+
+def undriven(robot: Robot, state: State) -> Array:
+    """The projector (ny, ny) on the forces on y that no actuator gives."""
+    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.actuated_coordinates)]
+    return np.eye(robot.ny) - np.linalg.pinv(W, rcond=1e-10) @ W
 
 
 def damped_delassus_inverse(
@@ -342,11 +355,7 @@ def _iterate(
 
 
 def _least_squares(
-    robot: Robot,
-    state: State,
-    force: Array,
-    read: ReadContacts,
-    iterations: int = 0,
+    robot: Robot, state: State, force: Array, read: ReadContacts, iterations: int = 0
 ) -> ConstrainedMotion:
     """The same motion by the ranks of the contacts' rows, which takes no iterations."""
     held = contact_motions(robot, state, read)
@@ -383,8 +392,7 @@ def _kernel_of(
     all do.
     """
     by_forces = robot._kernels.open_loops is not None
-    if route != "auto" and route not in SETTINGS:
-        raise InputError(f"route {route!r} is unknown; use auto, {', '.join(SETTINGS)}")
+    _check_route(route)
     algorithm = "constrained_aba" if by_forces or route == "auto" else route
     weight, iterations = SETTINGS[algorithm]
     proximal = Proximal(weight * (robot.mass or 1.0) if mu is None else float(mu), iterations)
@@ -392,6 +400,11 @@ def _kernel_of(
     if read.offset and not constant:
         name, frames = f"{name}_at", tuple(replace(frame, point=NOWHERE) for frame in frames)
     return robot._kernels.get(name, frames, proximal, algorithm, impact), iterations
+
+
+def _check_route(route: str) -> None:
+    if route not in ("auto", *SETTINGS):
+        raise InputError(f"route {route!r} is unknown; use auto, {', '.join(SETTINGS)}")
 
 
 def read_contacts(
@@ -426,13 +439,14 @@ def _placed(
         if state is None:
             raise InputError(f"{where}: a kernel takes no wheels; use constrained_forward_dynamics")
         motion = _motion(robot, state, contact)
-        return _frame(robot, where, contact.at(motion)), motion.axes, motion
+        return contact_frame(robot, where, contact.at(motion)), motion.axes, motion
     check_numbers(where, contact)
     rows = None if contact.rows is None else tuple(contact.rows)
     key = contact.link, tuple(contact.xyz), contact.kind, tuple(contact.normal), rows
 
     def place() -> tuple[ContactFrame, Array]:
-        return _frame(robot, where, contact), align_z(np.asarray(contact.normal, dtype=float))
+        normal = np.asarray(contact.normal, dtype=float)
+        return contact_frame(robot, where, contact), align_z(normal)
 
     frame, axes = robot._contact_places.get_or_make(key, place)
     if state is None:
@@ -445,9 +459,17 @@ def _placed(
     return frame, motion.axes, motion
 
 
-def _frame(robot: Robot, where: str, contact: Contact) -> ContactFrame:
+def contact_frame(robot: Robot, where: str, contact: Contact) -> ContactFrame:
+    """A contact on its body; checked. Messages of errors begin with where it is."""
     _, at = robot.body_frame((contact.link, contact.xyz))
-    return place_contact(where, contact, at)
+    if not at.body:
+        raise InputError(f"{where}: the link does not move; name one that does")
+    check_vector(where, "normal", contact.normal)
+    rows = held_rows(where, contact)
+    linear = tuple(i for i, name in enumerate("xyz") if name in rows)
+    angular = tuple(i for i, name in enumerate("xyz") if f"r{name}" in rows)
+    x, y, z = at.frame.p.tolist()
+    return ContactFrame(at.body, (x, y, z), linear, angular)
 
 
 def _motion(robot: Robot, state: State, contact: Contact | Wheel) -> ContactMotion:
@@ -485,23 +507,6 @@ def _along(robot: Robot, state: State, read: ReadContacts, forces: ArrayLike | N
             own = body if held == ALL else axes
             along.append((own.T @ part)[list(held)])
     return np.concatenate(along)
-
-
-def _share(
-    robot: Robot, state: State, tau: Array, contacts: Sequence[Contact | Wheel]
-) -> ContactEfforts:
-    """Give actuators and contacts their parts of a force on y (ny,): contacts the smallest."""
-    read = read_contacts(robot, contacts, state)
-    J = read.along_axes([motion.J for motion in contact_motions(robot, state, read)])
-    # Actuators give forces in the rows of W; contacts must give what is across them.
-    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.actuated_coordinates)]
-    across = np.eye(robot.ny) - np.linalg.pinv(W, rcond=1e-10) @ W
-    f = np.linalg.lstsq(across @ J.T, across @ tau, rcond=1e-10)[0].astype(float)
-    tau = tau - J.T @ f
-    residual = across @ tau
-    return ContactEfforts(
-        tau - residual, read.in_world(f), float(np.abs(residual).max(initial=0.0))
-    )
 
 
 def contact_motions(robot: Robot, state: State, read: ReadContacts) -> list[ContactMotion]:

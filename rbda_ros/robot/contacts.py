@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rbda_ros.algorithms.contact_rows import ContactFrame
-from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.errors import InputError
 from rbda_ros.robot.inputs import pose_error
 from rbda_ros.spatial import Array, align_z, cross, cross_matrix
@@ -27,8 +26,8 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 SETTINGS = {"constrained_aba": (1e3, 4), "prox_pv": (1e6, 3), "prox_ltl": (1e6, 3)}
 SETTINGS["prox_ltls"] = SETTINGS["constrained_aba"]
-"""Weight of the constraints, in robot masses, and iterations of one call of the kernel. In
-constrainedABA and proxLTLs the weight stands beside inertias: too much of it rounds them away."""
+"""Weight of the constraints, in robot masses, and iterations of one call of the kernel.
+constrainedABA and proxLTLs add the weight to inertias, whose digits a larger one would lose."""
 
 FLAT = 1e-6
 """Sine of the angle between axle and normal below which a wheel lies on its side."""
@@ -42,7 +41,7 @@ class Stop:
 
     Attributes:
         tolerance: largest error of the contact accelerations [m/s^2, rad/s^2].
-        iterations: most of them; they come in the steps of SETTINGS.
+        iterations: largest number of them, done in groups of SETTINGS.
     """
 
     tolerance: float = 1e-10
@@ -187,7 +186,7 @@ class ReadContacts:
         frames: where they hold bodies.
         axes: (c, 3, 3) their own axes, as columns in the world's.
         contacts: as they were given.
-        motions: of those that say more than an acceleration in the world; None for the others.
+        motions: of wheels, and of contacts with gains or between links; None for the others.
     """
 
     frames: tuple[ContactFrame, ...]
@@ -295,7 +294,7 @@ class ContactMotion:
         J: (6, ny) Jacobian of what is held, linear rows first.
         bias: (6,) of its acceleration at ydd = 0.
         velocity: (6,) of what is held.
-        carried: (6,) how much more the material point accelerates than what is held.
+        carried: (6,) acceleration of the material point less that of what is held.
         wanted: (6,) acceleration that it should have, with Baumgarte's terms.
     """
 
@@ -383,32 +382,15 @@ def _unit(x: Array, rate: Array) -> tuple[Array, Array]:
     return x, (rate - x * (x @ rate)) / length
 
 
-def place_contact(where: str, contact: Contact, at: BodyFrame) -> ContactFrame:
-    """A contact on its body; checked.
-
-    Args:
-        where: which one it is, for messages.
-        contact: as it was given.
-        at: its point on its body.
-    """
-    if not at.body:
-        raise InputError(f"{where}: the link does not move; name one that does")
-    _vector(where, "normal", contact.normal)
-    rows = _rows(where, contact)
-    linear = tuple(i for i, name in enumerate("xyz") if name in rows)
-    angular = tuple(i for i, name in enumerate("xyz") if f"r{name}" in rows)
-    x, y, z = at.frame.p.tolist()
-    return ContactFrame(at.body, (x, y, z), linear, angular)
-
-
-def _vector(where: str, name: str, given: ArrayLike) -> Array:
+def check_vector(where: str, name: str, given: ArrayLike) -> None:
+    """Reject what is no direction."""
     vector = np.asarray(given, dtype=float)
     if vector.shape != (3,) or not np.isfinite(vector).all() or not vector.any():
         raise InputError(f"{where}: {name} {given!r}; give a vector, not zero")
-    return vector
 
 
-def _rows(where: str, contact: Contact) -> Sequence[str]:
+def held_rows(where: str, contact: Contact) -> Sequence[str]:
+    """Names of the directions that a contact holds; checked."""
     if contact.rows is not None:
         unknown = [row for row in contact.rows if row not in ROWS["weld"]]
         if unknown or not contact.rows:
@@ -449,9 +431,9 @@ def check_wheel(where: str, wheel: Wheel) -> None:
         raise InputError(f"{where}: damping is {wheel.damping!r}; give a number from zero on")
     if np.shape(wheel.xyz) != (3,) or not np.isfinite(wheel.xyz).all():
         raise InputError(f"{where}: xyz {wheel.xyz!r}; give three numbers")
-    _vector(where, "normal", wheel.normal)
+    check_vector(where, "normal", wheel.normal)
     if wheel.axis is not None:
-        _vector(where, "axis", wheel.axis)
+        check_vector(where, "axis", wheel.axis)
     if not wheel.rows or any(row not in ("x", "y", "z") for row in wheel.rows):
         raise InputError(f"{where}: rows {wheel.rows!r}; name some of x, y, z")
     check_weight(where, wheel.weight)

@@ -15,7 +15,7 @@ compliant contacts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ CONE, POSITIVE, BOX, EQUALITY = "c", "p", "b", "e"
 Key = tuple[str, int, float]
 """Key of a block: a contact, a limit, friction or held; its number; the side of a limit."""
 RECOVERY = 0.2
-"""Share of a penetration that one step takes back: all of it would throw the robot."""
+"""Share of a penetration that one step removes: to remove all of it would throw the robot."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Rows:
         keys: what each block is of.
         kinds: one letter for each block.
         J: (..., m, ny) rows.
-        b: (..., m) velocities that they are short of, or ahead.
+        b: (..., m) what is added to ``J yd`` [m/s, rad/s].
         compliance: (m,) R, velocity per impulse.
         parameters: (blocks,) coefficient of friction, or bound of the impulse.
     """
@@ -106,32 +106,19 @@ class Rows:
         ends = np.cumsum([3 if kind == CONE else 1 for kind in self.kinds]).tolist()
         return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
-    def expanded(self, batch: tuple[int, ...], ny: int) -> Rows:
-        """The same rows for every state of a batch."""
-        m = self.J.shape[-2]
-        return replace(
-            self,
-            J=np.broadcast_to(self.J, (*batch, m, ny)),
-            b=np.broadcast_to(self.b, (*batch, m)),
-        )
-
 
 NO_ROWS = Rows((), "", np.zeros((0, 1)), np.zeros(0), np.zeros(0), np.zeros(0))
-"""Nothing that holds."""
 
 
-def stacked(blocks: Sequence[Rows]) -> Rows:
-    """Some rows under each other."""
-    if len(blocks) == 1:
-        return blocks[0]
+def stacked(blocks: Sequence[Rows], batch: tuple[int, ...], ny: int) -> Rows:
+    """Some rows under each other, for every state of a batch."""
     return Rows(
         tuple(key for rows in blocks for key in rows.keys),
         "".join(rows.kinds for rows in blocks),
-        np.concatenate([rows.J for rows in blocks], axis=-2),
-        *(
-            np.concatenate([getattr(rows, name) for rows in blocks], axis=-1)
-            for name in ("b", "compliance", "parameters")
-        ),
+        np.concatenate([np.broadcast_to(r.J, (*batch, r.J.shape[-2], ny)) for r in blocks], -2),
+        np.concatenate([np.broadcast_to(r.b, (*batch, r.b.shape[-1])) for r in blocks], -1),
+        np.concatenate([rows.compliance for rows in blocks]),
+        np.concatenate([rows.parameters for rows in blocks]),
     )
 
 
@@ -165,7 +152,7 @@ class FrictionalStep:
 
     @property
     def cone_violation(self) -> float:
-        """The most by which an impulse leaves its set, or a velocity its own [N s, m/s]."""
+        """Largest distance of an impulse, or of a velocity, from its set [N s, m/s]."""
         worst = 0.0
         for b, (kind, at) in enumerate(zip(self.rows.kinds, self.rows.places, strict=True)):
             p, c, size = self.impulses[..., at], self.velocities[..., at], self.rows.parameters
@@ -183,7 +170,7 @@ class FrictionalStep:
 
     @property
     def complementarity(self) -> float:
-        """The largest product of an impulse and the velocity that it must vanish with [J]."""
+        """Largest product of an impulse and a velocity that must be zero [J]."""
         worst = 0.0
         for b, (kind, at) in enumerate(zip(self.rows.kinds, self.rows.places, strict=True)):
             p, c, size = self.impulses[..., at], self.velocities[..., at], self.rows.parameters
@@ -220,8 +207,8 @@ class SolverSettings(Stop):
     """Conditions at which the solver of the cones stops.
 
     Attributes:
-        tolerance: what velocities may miss [m/s].
-        iterations: most of them.
+        tolerance: largest error of velocities [m/s].
+        iterations: largest number of them.
     """
 
     iterations: int = 500
@@ -250,7 +237,7 @@ def solve_cones(
             sliding contacts also open.
 
     Returns:
-        p (..., m), what velocities miss (...), iterations (...).
+        p (..., m), largest error of velocities (...), iterations (...).
     """
     m, batch = g.shape[-1], g.shape[:-1]
     if not m:

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rbda_ros.algorithms.contact_rows import ALL, ContactFrame
+from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.engine import core
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.contact_dynamics import contact_motions, read_contacts, singular_message
+from rbda_ros.robot.contact_dynamics import (
+    contact_frame,
+    contact_motions,
+    read_contacts,
+    singular_message,
+    undriven,
+)
 from rbda_ros.robot.contacts import Contact, Wheel
 from rbda_ros.robot.friction_contacts import (
     BOX,
@@ -44,10 +50,10 @@ if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
 NEAR_LIMIT = 0.1
-"""Limits nearer than this, or than two steps, are part of the problem [rad, m]."""
+"""Limits are part of the problem below this distance, or that of two steps [rad, m]."""
 LEAST = 1e-9
-"""Weight of the forces themselves beside what they must give, in inverse dynamics: of all that do,
-small ones are taken."""
+"""Weight of the size of forces in inverse dynamics: of all forces that give a motion it selects
+small ones."""
 MOVES = 1e-9
 """Velocity of a contact above which inverse dynamics takes it to slide or to lift off [m/s]."""
 
@@ -92,12 +98,15 @@ def frictional_step(
     Raises:
         SingularityError: the mass matrix is singular.
     """
-    state, force, settings = _step_arguments(robot, q, qd, tau, dt, tolerance, max_iterations)
+    state = robot.state(q, qd)
+    _check_step(dt)
+    force = robot._generalized(state, robot._inputs.vector("tau", tau, robot.ny, robot.nv))
+    settings = SolverSettings(tolerance, max_iterations)
     if joint_friction and robot._joint_resistance[0].any():
         resisting = robot._joint_resistance[0] * robot.spanning_velocity(state, state.yd)
         force = force - robot.generalized_force(state, resisting)
     touching = _contact_set(robot, contacts)
-    ydd, J, X, A = _response(robot, state, force, touching)
+    ydd, axes, J, X, A = _response(robot, state, force, touching)
     batch, ny = ydd.shape[:-1], robot.ny
     yd = _of_all(state.yd, batch, ny)
     others = _other_rows(robot, state, yd, ydd, dt, joint_limits, joint_friction, held)
@@ -125,7 +134,7 @@ def frictional_step(
         yd,
         ydd,
         _of_all(gaps, batch, len(touching.keys)),
-        touching.axes if touching.places else _world_axes(robot, state, contacts),
+        axes,
         J,
         X,
         A,
@@ -188,15 +197,14 @@ def _inverse_of_one(
 ) -> FrictionalEfforts:
     """`frictional_inverse_dynamics` of one state."""
     touching = _contact_set(robot, contacts)
-    J = _jacobian_of(robot, state, contacts)
+    axes, J = _contact_places(robot, state, contacts)
     b, R = core.contact_biases(
         dt, RECOVERY, touching.numbers, touching.distances, J[2::3] @ state.yd
     )
     rows = Rows(touching.keys, touching.kinds, J, b, R, touching.numbers[:, 0])
     needed = robot.inverse_dynamics(state, state.yd, ydd)
     c = rows.J @ (state.yd + dt * ydd) + rows.b
-    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.actuated_coordinates)]
-    across = np.eye(robot.ny) - np.linalg.pinv(W, rcond=1e-10) @ W
+    across = undriven(robot, state)
     given, kinds, mu, D = _determined(rows, c)
     # Of the others: | across (needed - J' (given + D f)) |, least.
     B = D.T @ rows.J @ across
@@ -209,26 +217,8 @@ def _inverse_of_one(
     p = given / dt + D @ f
     tau = needed - rows.J.T @ p
     residual = across @ tau
-    return FrictionalEfforts(
-        tau - residual,
-        (_world_axes(robot, state, contacts) @ p.reshape(-1, 3, 1))[..., 0],
-        float(np.abs(residual).max(initial=0.0)),
-    )
-
-
-def _step_arguments(
-    robot: Robot,
-    q: Position,
-    qd: ArrayLike,
-    tau: ArrayLike,
-    dt: float,
-    tolerance: float,
-    max_iterations: int,
-) -> tuple[State, Array, SolverSettings]:
-    state = robot.state(q, qd)
-    _check_step(dt)
-    force = robot._generalized(state, robot._inputs.vector("tau", tau, robot.ny, robot.nv))
-    return state, force, SolverSettings(tolerance, max_iterations)
+    forces = (axes @ p.reshape(-1, 3, 1))[..., 0]
+    return FrictionalEfforts(tau - residual, forces, float(np.abs(residual).max(initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +230,7 @@ class ContactSet:
         keys, kinds: of their rows.
         numbers: (c, 4) friction, stiffness, damping and restitution of each.
         distances: (c,) above their planes.
-        places: where each is on its body; empty where a plane is on another link.
-        kernel: of their responses; None likewise.
+        kernel: of their responses; None where a plane is on another link.
         axes: (c, 3, 3) of each, as columns in world axes.
         points: (3c,) on their bodies.
         flat_axes: (9c,) for the kernel.
@@ -252,7 +241,6 @@ class ContactSet:
     kinds: str
     numbers: Array
     distances: Array
-    places: tuple[ContactFrame, ...]
     kernel: Kernel | None
     axes: Array
     points: Array
@@ -280,7 +268,6 @@ def _new_contact_set(robot: Robot, contacts: tuple[FrictionContact, ...]) -> Con
     placed = [_place(robot, c, contact) for c, contact in enumerate(contacts)]
     axes = np.array([axes for _, axes in placed]).reshape(-1, 3, 3)
     numbers = [(c.friction, c.stiffness, c.damping, c.restitution) for c in contacts]
-    frames: tuple[ContactFrame, ...] = ()
     kernel = None
     if contacts and all(contact.to is None for contact in contacts):
         frames = tuple(replace(frame, point=NOWHERE) for frame, _ in placed)
@@ -291,41 +278,41 @@ def _new_contact_set(robot: Robot, contacts: tuple[FrictionContact, ...]) -> Con
         CONE * len(contacts),
         np.array(numbers, dtype=float).reshape(-1, 4),
         np.array([contact.distance for contact in contacts], dtype=float),
-        frames,
         kernel,
         np.ascontiguousarray(axes),
         np.concatenate([np.zeros(0), *(frame.point for frame, _ in placed)]),
-        np.concatenate([np.zeros(0), *(each.T.ravel() for each in axes)]),
+        axes.transpose(0, 2, 1).ravel(),
     )
 
 
 def _response(
     robot: Robot, state: State, force: Array, touching: ContactSet
-) -> tuple[Array, Array, Array | None, Array | None]:
-    """ydd (..., ny) without contacts; J of contacts; ``H^-1 J'`` and ``J H^-1 J'`` if known."""
+) -> tuple[Array, Array, Array, Array | None, Array | None]:
+    """ydd (..., ny) without contacts; their axes and J; ``H^-1 J'`` and ``J H^-1 J'`` if known."""
     if touching.kernel is not None:
         given = state.q, state.yd, force, touching.flat_axes, touching.points
         ydd, J, X, A = robot._evaluate(touching.kernel, *given)
-        return ydd, J, X, A
+        return ydd, touching.axes, J, X, A
     ydd = robot.forward_dynamics(state, state.yd, force)
-    J = _jacobian_of(robot, state, touching.contacts)
-    return ydd, _of_all(J, ydd.shape[:-1], 3 * len(touching.keys), robot.ny), None, None
+    axes, J = _contact_places(robot, state, touching.contacts)
+    return ydd, axes, _of_all(J, ydd.shape[:-1], 3 * len(touching.keys), robot.ny), None, None
 
 
-def _jacobian_of(robot: Robot, state: State, contacts: Sequence[FrictionContact]) -> Array:
-    """J (..., 3c, ny) of contacts."""
-    parts = [contact_place(robot, state, contact)[1] for contact in contacts]
-    return np.concatenate([np.zeros((*state.q.shape[:-1], 0, robot.ny)), *parts], axis=-2)
-
-
-def _world_axes(robot: Robot, state: State, contacts: Sequence[FrictionContact]) -> Array:
-    """(..., c, 3, 3) axes of contacts."""
-    parts = [contact_place(robot, state, contact)[0] for contact in contacts]
-    return np.ascontiguousarray(np.stack(parts, axis=-3)) if parts else np.zeros((0, 3, 3))
+def _contact_places(
+    robot: Robot, state: State, contacts: Sequence[FrictionContact]
+) -> tuple[Array, Array]:
+    """Axes (..., c, 3, 3) of contacts in the world, and J (..., 3c, ny) along them."""
+    batch = state.q.shape[:-1]
+    axes, J = [np.zeros((*batch, 0, 3, 3))], [np.zeros((*batch, 0, robot.ny))]
+    for contact in contacts:
+        own_axes, rows = contact_place(robot, state, contact)
+        axes.append(own_axes[..., None, :, :])
+        J.append(rows)
+    return np.concatenate(axes, axis=-3), np.concatenate(J, axis=-2)
 
 
 def _of_all(array: Array, batch: tuple[int, ...], *shape: int) -> Array:
-    """An array for all states of a batch: an array of a single state is repeated."""
+    """An array (*batch, *shape), contiguous; that of a single state is repeated."""
     if array.shape == (*batch, *shape):
         return np.ascontiguousarray(array)
     return np.ascontiguousarray(np.broadcast_to(array, (*batch, *shape)))
@@ -356,18 +343,15 @@ def _other_rows(
             raise InputError("held: only for single states; leave it out for a batch")
         parts.append(_held_rows(robot, state, held))
     parts = [rows for rows in parts if rows.kinds]
-    return stacked([rows.expanded(yd.shape[:-1], robot.ny) for rows in parts]) if parts else NO_ROWS
+    return stacked(parts, yd.shape[:-1], robot.ny) if parts else NO_ROWS
 
 
 def _place(robot: Robot, number: int, contact: FrictionContact) -> tuple[ContactFrame, Array]:
+    """A contact on its body, and its axes (3, 3); checked."""
     where = f"contacts[{number}] on {contact.link!r}"
     contact.check(where)
-    _, at = robot.body_frame((contact.link, contact.xyz))
-    if not at.body:
-        raise InputError(f"{where}: the link does not move; name one that does")
-    x, y, z = at.frame.p.tolist()
-    axes = align_z(np.asarray(contact.normal, dtype=float))
-    return ContactFrame(at.body, (x, y, z), ALL, ()), axes
+    frame = contact_frame(robot, where, Contact(contact.link, contact.xyz, normal=contact.normal))
+    return frame, align_z(np.asarray(contact.normal, dtype=float))
 
 
 def contact_place(robot: Robot, state: State, contact: FrictionContact) -> tuple[Array, Array]:
@@ -464,7 +448,7 @@ def _check_step(dt: float) -> None:
 
 
 def _recovered(gap: Array, dt: float) -> Array:
-    """Velocity that a gap allows toward a limit, or that takes back a part of a penetration."""
+    """b of rigid limits: a step may close a gap, and removes a part of a penetration."""
     gaps = gap.ravel()
     rigid = np.tile([0.0, np.inf, 0.0, 0.0], (gaps.size, 1))
     b, _ = core.contact_biases(dt, RECOVERY, rigid, gaps, np.zeros(gaps.size))
@@ -487,10 +471,10 @@ def _matched(keys: Sequence[Key], shape: tuple[int, ...], before: FrictionalStep
 
 
 def _determined(rows: Rows, c: Array) -> tuple[Array, str, Array, Array]:
-    """Forces of contacts at velocities c (m), and directions D (m, k) of what is not determined.
+    """Impulses that velocities c (m) determine, and directions D (m, k) of the others.
 
     Returns:
-        impulses (m) of compliant contacts; kinds and coefficients of the rest; D.
+        impulses (m) of compliant contacts; kinds and coefficients of the others; D.
     """
     given, kinds = np.zeros(len(c)), ""
     mu: list[float] = []

@@ -6,10 +6,10 @@
 
 #include "../engine/cones.h"
 
-/* Of a penetration one step takes back this share, with no more than this velocity [m/s]. */
+/* A step removes this share of a penetration, at this velocity at most [m/s]. */
 static const double RECOVERY = 0.2, MAX_RECOVERY = 0.3;
 static const double TOLERANCE = 1e-9; /* of velocities [m/s] */
-static const double UNSOLVED = 1e-3;  /* what velocities may miss at most [m/s] */
+static const double UNSOLVED = 1e-3;  /* error of velocities above which a step fails [m/s] */
 static const long MAX_ITERATIONS = 1000;
 
 /* One point at one state. */
@@ -24,13 +24,6 @@ typedef struct {
 static double dot(const double *a, const double *b)
 {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static void cross(const double *a, const double *b, double *c)
-{
-  c[0] = a[1] * b[2] - a[2] * b[1];
-  c[1] = a[2] * b[0] - a[0] * b[2];
-  c[2] = a[0] * b[1] - a[1] * b[0];
 }
 
 /* Distance of a point from the ground, and the ground's normal there. */

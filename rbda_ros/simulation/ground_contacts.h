@@ -47,4 +47,11 @@ int64_t contact_memory(const Contacts *contacts);
 bool contact_impulses(const Contacts *contacts, const TouchingBodies *bodies, double h,
                       double *forces, double *impulses, double *work, double *memory);
 
+static inline void cross(const double *a, const double *b, double *c)
+{
+  c[0] = a[1] * b[2] - a[2] * b[1];
+  c[1] = a[2] * b[0] - a[0] * b[2];
+  c[2] = a[0] * b[1] - a[1] * b[0];
+}
+
 #endif

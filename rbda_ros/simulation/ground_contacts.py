@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 
 from rbda_ros.errors import InputError
 from rbda_ros.robot.robot import Robot
+from rbda_ros.simulation import stepper
 from rbda_ros.spatial import Array, rpy_matrix
 
-MAX_POINTS, MAX_BODIES = 64, 32
-"""As in ``ground_contacts.h``."""
+MAX_POINTS: int = stepper.MAX_POINTS
+MAX_BODIES: int = stepper.MAX_BODIES
 
 
 @dataclass(frozen=True)

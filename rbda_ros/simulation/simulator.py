@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,17 @@ from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.joint_choices import with_independent_joints
 from rbda_ros.robot.robot import Robot
+from rbda_ros.simulation import stepper
 from rbda_ros.simulation.ground_contacts import Ground, Plane, Shape, contact_points
 from rbda_ros.spatial import Array
 
 INTEGRATORS = ("euler", "rk4", "midpoint")
 CHANGE = 0.1
-"""Conditioning of y below which other joints take over, where they are twice as good."""
+"""Conditioning of y below which other joints become independent, if theirs is twice as large."""
 STICTION_SPEED = 1e-6
 """Of Coulomb friction with implicit steps: below it joints count as sticking [rad/s, m/s]."""
 SMOOTH_SPEED = 0.01
-"""The same with explicit steps, as in `Robot.friction_force`, that friction be not too stiff."""
+"""The same with explicit steps, as in `Robot.friction_force`, so that friction is not too stiff."""
 FRICTION_ITERATIONS = 4
 """Evaluations of a step with Coulomb friction: each has the friction of the velocity before."""
 STOP_TIME = 0.01
@@ -91,8 +91,8 @@ class Simulator:
     """Simulates one robot, or N of them side by side.
 
     The state is in independent coordinates: loops are closed at every step, to 1e-10 m. Near a dead
-    point of these, other joints take over. Where a step does not succeed it is taken again in up to
-    128 parts. Results do not depend on the size of the batch or on the number of threads.
+    point of these, other joints become independent. A step that fails is repeated in up to 128
+    parts. Results do not depend on the size of the batch or on the number of threads.
 
     Args:
         robot: what moves; with its payloads.
@@ -160,7 +160,6 @@ class Simulator:
         self._iterations = FRICTION_ITERATIONS if friction and _sticks(robot) else 1
         self._charts: list[_Chart] = []
         self._steppers: dict[bool, Any] = {}
-        self._plain: Any = None
         self._error: Exception | None = None
         self._held = np.zeros((self._rows, len(self._lag)))
         self._allocate()
@@ -329,8 +328,8 @@ class Simulator:
         if steps < 0:
             raise InputError(f"steps is {steps!r}; give how many")
         if external_wrenches is None:
-            stepper = self._plain or self._stepper(False)
-            ended = stepper.hold(efforts, steps, self._change)
+            plain = self._steppers.get(False) or self._stepper(False)
+            ended = plain.hold(efforts, steps, self._change)
             if ended is None:
                 return
             if ended is not NotImplemented:
@@ -390,12 +389,13 @@ class Simulator:
         wrenches = None
         if external_wrenches:
             wrenches = self._body_wrenches(external_wrenches)
-        stepper = self._stepper(wrenches is not None)
-        ended = stepper.run(steps, held, self._change, efforts, wrenches, *outputs)
+        ended = self._stepper(wrenches is not None).run(
+            steps, held, self._change, efforts, wrenches, *outputs
+        )
         if ended is not None:
             self._raise(*ended)
 
-    def _raise(self, failed: tuple[int, ...], step: int, raised: bool) -> None:
+    def _raise(self, failed: Sequence[int], step: int, raised: bool) -> None:
         """Raise the error for robots that could not take a step."""
         if raised:
             error, self._error = self._error, None
@@ -407,7 +407,7 @@ class Simulator:
             f"{self.robot.name}: robot{where} cannot take step {step} of this call:"
             " its loops do not close, or its acceleration is not finite; reduce dt or the"
             " efforts, or reset it",
-            rows=failed,
+            rows=tuple(failed),
         )
 
     # Charts: choices of independent joints.
@@ -439,8 +439,8 @@ class Simulator:
                 if chart.independent == independent:
                     return number
             chart = _Chart(self.robot, independent, self._choice)
-            for wrenches, stepper in self._steppers.items():
-                stepper.add_chart(chart.turns, *chart.codes(wrenches))
+            for wrenches, each in self._steppers.items():
+                each.add_chart(chart.turns, *chart.codes(wrenches))
             self._charts.append(chart)
             return len(self._charts) - 1
 
@@ -448,7 +448,7 @@ class Simulator:
         if wrenches not in self._steppers:
             robot = self.robot
             bodies = len(robot.spanning_tree.bodies)
-            stepper = import_module("rbda_ros.simulation.stepper").Stepper(
+            made = stepper.Stepper(
                 robot.nq,
                 robot.ny,
                 len(self._lag),
@@ -463,11 +463,10 @@ class Simulator:
                 self._points.arguments() if self.contacts else None,
             )
             for chart in self._charts:
-                stepper.add_chart(chart.turns, *chart.codes(wrenches))
+                made.add_chart(chart.turns, *chart.codes(wrenches))
             state = tuple(getattr(self, name) for name in _STATE)
-            stepper.attach(self._rows, state, self.threads)
-            self._steppers[wrenches] = stepper
-            self._plain = self._steppers.get(False)
+            made.attach(self._rows, state, self.threads)
+            self._steppers[wrenches] = made
         return self._steppers[wrenches]
 
     def _change(self, row: int) -> None:
@@ -564,7 +563,6 @@ class _Chart:
     def __init__(self, robot: Robot, independent: tuple[int, ...], choice: StageChoice) -> None:
         own = tuple(robot.independent_coordinates)
         self.independent, self._choice = independent, choice
-        self._nv = robot.nv
         tree = robot.tree if independent == own else with_independent(robot.tree, independent)
         self._kernels = robot._kernels if independent == own else KernelCache(tree)
         self.turns = _turns(tree)
@@ -677,17 +675,16 @@ def _turns(tree: ClusterTree) -> tuple[tuple[int, int], ...]:
 
 def _stops(robot: Robot, time: float) -> tuple[Stop, ...]:
     """Stops of all joints with limits, critically damped for the inertia felt at the assembly."""
-    q, stops, at = robot.neutral(), [], 0
-    limits, j = robot.limits, 0
-    inverse: Array | None = None
-    for body in robot.spanning_tree.bodies:
-        lower, upper = float(limits.lower[at]), float(limits.upper[at])
-        if body.model.nq == 1 and (np.isfinite(lower) or np.isfinite(upper)):
-            if inverse is None:
-                G = np.array([robot.spanning_velocity(q, row) for row in np.eye(robot.ny)]).T
-                inverse = np.einsum("ij,ij->i", G, np.linalg.solve(robot.mass_matrix(q), G.T).T)
-            inertia = 1.0 / max(float(inverse[j]), 1e-12)
-            stop = Stop(at, j, lower, upper, inertia / time**2, 2.0 * inertia / time)
-            stops.append(stop)
-        at, j = at + body.model.nq, j + body.model.nv
+    places, rates, bounds = robot._scalar_limits
+    limited = np.flatnonzero(np.isfinite(bounds).any(axis=0))
+    if not limited.size:
+        return ()
+    q, stops = robot.neutral(), []
+    G = np.array([robot.spanning_velocity(q, row) for row in np.eye(robot.ny)]).T
+    inverse = np.einsum("ij,ij->i", G, np.linalg.solve(robot.mass_matrix(q), G.T).T)
+    for i in limited:
+        inertia = 1.0 / max(float(inverse[rates[i]]), 1e-12)
+        lower, upper = bounds[:, i].tolist()
+        stop = int(places[i]), int(rates[i]), lower, upper
+        stops.append(Stop(*stop, inertia / time**2, 2.0 * inertia / time))
     return tuple(stops)

@@ -26,8 +26,8 @@ enum { HEALTH = 4 }; /* of a stage; see simulation_stage.py */
 /* Largest residual of a loop after a step [m, sine of an angle]; above it, smaller steps. */
 static const double CLOSED = 1e-10;
 static const int MIDPOINT_ITERATIONS = 6;
-/* How well y determines the loops at least; where it does worse, the acceleration, whose error
-   grows with the third power of the distance from there, is that a little further along the way. */
+/* Least conditioning of the loops at which a stage is evaluated. Below it the acceleration is that
+   of a position a little further along the motion; its error grows with the cube of the distance. */
 static const double SINGULAR = 1e-4;
 
 typedef struct {
@@ -59,6 +59,8 @@ typedef struct {
   PyObject *owners;
   Py_ssize_t rows, threads;
   Py_buffer state[ARRAYS];
+  double *q, *yd, *limit, *work, *actual, *pipe, *forces; /* the arrays in `state` */
+  int64_t *chart_of, *clock;
   struct Worker *worker; /* for one robot; kept from call to call */
   int64_t *stuck;        /* (rows,) of the last run: 0, or one more than the step that failed */
   bool running;
@@ -67,12 +69,10 @@ typedef struct {
 /* Rows and what they are driven by. */
 typedef struct {
   const Stepper *self;
-  double *q, *yd, *limit, *work, *actual, *pipe, *forces;
-  int64_t *chart, *clock, *stuck;
   const double *efforts, *wrenches; /* (steps, rows, na); (rows, nw) or NULL */
   double *out_q, *out_yd;           /* (steps, rows, ...) or NULL */
   int64_t *out_chart;
-  Py_ssize_t rows, steps, effort_stride;
+  Py_ssize_t steps, effort_stride;
   PyObject *change; /* callable(row) -> chart */
 } Run;
 
@@ -131,8 +131,8 @@ static bool singular(const double *health)
   return !(fmin(health[1], health[3]) >= SINGULAR);
 }
 
-/* A stage of row k where no y determines the loops: evaluated from a closed position beside it, to
-   which the row's own velocities lead. As it was where there is none. */
+/* Evaluate a stage of row k where no y determines the loops: at a closed position nearby, to which
+   the row's own velocities lead. Results stay as they are if there is none. */
 static void evaluate_beside(Worker *w, const Chart *chart, double **ports, const int *sizes,
                             int count, Py_ssize_t k)
 {
@@ -161,11 +161,11 @@ static void evaluate_beside(Worker *w, const Chart *chart, double **ports, const
   }
 }
 
-static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, double *q,
-                     double *v, double *efforts, double *wrenches)
+static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, double *v,
+                     double *efforts, double *wrenches)
 {
   const Stepper *s = w->run->self;
-  double *ports[PORTS] = {from, q, v, w->slip, efforts, w->shift, w->delta, w->stepping};
+  double *ports[PORTS] = {from, w->q, v, w->slip, efforts, w->shift, w->delta, w->stepping};
   int sizes[PORTS] = {s->nq, s->nq, s->ny, s->ny, s->na, s->ny, s->ny, 3}, p = 8;
   if (s->nw) ports[p] = wrenches, sizes[p++] = s->nw;
   ports[p] = w->ydd, sizes[p++] = s->ny;
@@ -186,14 +186,7 @@ static void set_stepping(Worker *w, Py_ssize_t n, double gain, double h, double 
   }
 }
 
-static void cross(const double *a, const double *b, double *c)
-{
-  c[0] = a[1] * b[2] - a[2] * b[1];
-  c[1] = a[2] * b[0] - a[0] * b[2];
-  c[2] = a[0] * b[1] - a[1] * b[0];
-}
-
-/* Rates of the way u from the origin, of velocities v in axes that have turned with u. */
+/* Rates of the displacement u from the origin, from velocities v in axes that turned with u. */
 static void rates(const Chart *s, const double *u, const double *v, double *rate)
 {
   memcpy(rate, v, s->ny * sizeof(double));
@@ -213,8 +206,7 @@ static void rates(const Chart *s, const double *u, const double *v, double *rate
   }
 }
 
-/* What linear velocities v of free bodies gain in a step in their axes at its start, against those
-   that turn with them: h w x v. */
+/* h w x v: the difference that turning axes make to linear velocities v of free bodies in a step. */
 static void carried(const Chart *s, double h, const double *v, double *gain)
 {
   memset(gain, 0, s->ny * sizeof(double));
@@ -225,7 +217,7 @@ static void carried(const Chart *s, double h, const double *v, double *gain)
   }
 }
 
-/* Linear velocities of free bodies, from axes at the start of a step to those at its end. */
+/* Turn linear velocities of free bodies from the axes at the start of a step to those at its end. */
 static void turn_axes(const Chart *s, double h, double *v)
 {
   for (int t = 0; t < s->turns; t++) {
@@ -252,7 +244,7 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   for (int round = 0; round < s->iterations; round++) {
     if (round > 0)
       for (Py_ssize_t i = 0; i < count; i++) w->slip[i] = w->yd[i] + h * w->ydd[i];
-    evaluate(w, chart, n, w->q, w->q, w->yd, e, wrench);
+    evaluate(w, chart, n, w->q, w->yd, e, wrench);
     if (round == 0)
       for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
   }
@@ -262,9 +254,9 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
-static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e, double *wrench)
+/* Begin a step of which every stage leads from its start. */
+static void begin_stages(Worker *w, Py_ssize_t n)
 {
-  static const double weight[4] = {1.0, 2.0, 2.0, 1.0}, part[4] = {0.5, 0.5, 1.0, 0.0};
   const Stepper *s = w->run->self;
   Py_ssize_t count = n * s->ny;
   memcpy(w->from, w->q, n * s->nq * sizeof(double));
@@ -273,26 +265,46 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
   for (Py_ssize_t i = 0; i < count; i++) w->u[i] = w->sum_u[i] = w->sum_a[i] = 0.0;
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = 0.0;
   set_stepping(w, n, 0.0, 0.0, s->smooth);
+}
+
+static void find_rates(Worker *w, const Chart *chart, Py_ssize_t n)
+{
+  for (Py_ssize_t k = 0, ny = chart->ny; k < n; k++)
+    rates(chart, w->u + k * ny, w->v + k * ny, w->rate + k * ny);
+}
+
+/* Evaluate a stage, and move from u to `shift`. */
+static void take_stage(Worker *w, const Chart *chart, Py_ssize_t n, bool first, double *e,
+                       double *wrench)
+{
+  const Stepper *s = w->run->self;
+  Py_ssize_t count = n * s->ny;
+  for (Py_ssize_t i = 0; i < count; i++) w->delta[i] = w->shift[i] - w->u[i];
+  memcpy(w->slip, w->v, count * sizeof(double));
+  evaluate(w, chart, n, w->from, w->v, e, wrench);
+  for (Py_ssize_t k = 0; first && k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
+  memcpy(w->u, w->shift, count * sizeof(double));
+  memcpy(w->q, w->next, n * s->nq * sizeof(double));
+}
+
+static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e, double *wrench)
+{
+  static const double weight[4] = {1.0, 2.0, 2.0, 1.0}, part[4] = {0.5, 0.5, 1.0, 0.0};
+  Py_ssize_t count = n * chart->ny;
+  begin_stages(w, n);
   for (int stage = 0; stage < 4; stage++) {
-    for (Py_ssize_t k = 0; k < n; k++)
-      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
+    find_rates(w, chart, n);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->sum_u[i] += weight[stage] * w->rate[i];
       w->shift[i] = stage < 3 ? h * part[stage] * w->rate[i] : h / 6.0 * w->sum_u[i];
-      w->delta[i] = w->shift[i] - w->u[i];
     }
-    memcpy(w->slip, w->v, count * sizeof(double));
-    evaluate(w, chart, n, w->from, w->q, w->v, e, wrench);
+    take_stage(w, chart, n, stage == 0, e, wrench);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->sum_a[i] += weight[stage] * w->ydd[i];
       w->v[i] = w->start_v[i] + h * part[stage] * w->ydd[i];
     }
-    for (Py_ssize_t k = 0; k < n; k++) {
-      if (stage == 0) w->least[k] = w->health[HEALTH * k + 1];
+    for (Py_ssize_t k = 0; k < n; k++)
       w->power[k] += h / 6.0 * weight[stage] * w->health[HEALTH * k + 2];
-    }
-    memcpy(w->u, w->shift, count * sizeof(double));
-    memcpy(w->q, w->next, n * s->nq * sizeof(double));
   }
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] = w->start_v[i] + h / 6.0 * w->sum_a[i];
 }
@@ -301,28 +313,14 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
 static void midpoint(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e,
                      double *wrench)
 {
-  const Stepper *s = w->run->self;
-  Py_ssize_t count = n * s->ny;
-  memcpy(w->from, w->q, n * s->nq * sizeof(double));
-  memcpy(w->start_v, w->yd, count * sizeof(double));
-  memcpy(w->v, w->yd, count * sizeof(double));
-  for (Py_ssize_t i = 0; i < count; i++) w->u[i] = 0.0;
-  set_stepping(w, n, 0.0, 0.0, s->smooth);
+  Py_ssize_t count = n * chart->ny;
+  begin_stages(w, n);
   for (int round = 0; round <= MIDPOINT_ITERATIONS; round++) {
     double way = round == MIDPOINT_ITERATIONS ? h : 0.5 * h;
-    for (Py_ssize_t k = 0; k < n; k++)
-      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
-    for (Py_ssize_t i = 0; i < count; i++) {
-      w->shift[i] = way * w->rate[i];
-      w->delta[i] = w->shift[i] - w->u[i];
-      w->slip[i] = w->v[i];
-    }
-    evaluate(w, chart, n, w->from, w->q, w->v, e, wrench);
+    find_rates(w, chart, n);
+    for (Py_ssize_t i = 0; i < count; i++) w->shift[i] = way * w->rate[i];
+    take_stage(w, chart, n, round == 0, e, wrench);
     for (Py_ssize_t i = 0; i < count; i++) w->v[i] = w->start_v[i] + 0.5 * h * w->ydd[i];
-    if (round == 0)
-      for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
-    memcpy(w->u, w->shift, count * sizeof(double));
-    memcpy(w->q, w->next, n * s->nq * sizeof(double));
   }
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[HEALTH * k + 2];
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] = w->start_v[i] + h * w->ydd[i];
@@ -372,18 +370,18 @@ static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
-/* One step of rows that are in one chart; w->bad tells of which it failed. */
+/* One step of rows that are in one chart; w->bad has those for which it failed. */
 static void take_step(Worker *w, Py_ssize_t first, Py_ssize_t n, double h, double *efforts)
 {
   const Run *run = w->run;
   const Stepper *s = run->self;
-  const Chart *chart = &s->chart[run->chart[first]];
+  const Chart *chart = &s->chart[s->chart_of[first]];
   double *wrench = s->nw ? (double *)run->wrenches + first * s->nw : NULL;
   for (Py_ssize_t k = 0; k < n; k++) w->bad[k] = false;
-  memcpy(w->q, run->q + first * s->nq, n * s->nq * sizeof(double));
-  memcpy(w->yd, run->yd + first * s->ny, n * s->ny * sizeof(double));
+  memcpy(w->q, s->q + first * s->nq, n * s->nq * sizeof(double));
+  memcpy(w->yd, s->yd + first * s->ny, n * s->ny * sizeof(double));
   Py_ssize_t points = s->contacts == NULL ? 0 : 3 * s->contacts->points;
-  if (points) memcpy(w->forces, run->forces + first * points, n * points * sizeof(double));
+  if (points) memcpy(w->forces, s->forces + first * points, n * points * sizeof(double));
   if (s->contacts != NULL)
     euler_in_contact(w, chart, n, h, efforts, wrench);
   else if (s->integrator == EULER)
@@ -394,11 +392,11 @@ static void take_step(Worker *w, Py_ssize_t first, Py_ssize_t n, double h, doubl
     midpoint(w, chart, n, h, efforts, wrench);
   for (Py_ssize_t k = 0; k < n; k++) {
     if (w->bad[k]) continue;
-    memcpy(run->q + (first + k) * s->nq, w->q + k * s->nq, s->nq * sizeof(double));
-    memcpy(run->yd + (first + k) * s->ny, w->yd + k * s->ny, s->ny * sizeof(double));
-    run->work[first + k] += w->power[k];
+    memcpy(s->q + (first + k) * s->nq, w->q + k * s->nq, s->nq * sizeof(double));
+    memcpy(s->yd + (first + k) * s->ny, w->yd + k * s->ny, s->ny * sizeof(double));
+    s->work[first + k] += w->power[k];
     if (points)
-      memcpy(run->forces + (first + k) * points, w->forces + k * points, points * sizeof(double));
+      memcpy(s->forces + (first + k) * points, w->forces + k * points, points * sizeof(double));
   }
 }
 
@@ -413,8 +411,8 @@ static bool change_chart(Worker *w, Py_ssize_t row)
   return nothing != NULL;
 }
 
-/* A row whose step fails, in ever smaller steps; then with other independent joints. A row that
-   fails even so stays where it is for the rest of the run. False with an exception. */
+/* Repeat a failed step of a row in smaller parts, then with other independent joints. If that fails
+   too, the row stays where it is for the rest of the run. False with an exception. */
 static bool step_carefully(Worker *w, Py_ssize_t row, Py_ssize_t step, double *efforts)
 {
   const Run *run = w->run;
@@ -426,31 +424,31 @@ static bool step_carefully(Worker *w, Py_ssize_t row, Py_ssize_t step, double *e
         take_step(w, row, 1, s->dt / (double)of, efforts);
         if (w->bad[0]) break;
         parts++;
-        if (w->least[0] < run->limit[row] && !change_chart(w, row)) return false;
+        if (w->least[0] < s->limit[row] && !change_chart(w, row)) return false;
       }
       if (parts == of) return true;
     }
     if (!change_chart(w, row)) return false;
   }
-  run->stuck[row] = step + 1;
-  run->clock[row]--;
+  s->stuck[row] = step + 1;
+  s->clock[row]--;
   return true;
 }
 
-/* Efforts of a row that motors give at this step: delayed, then lagging. */
+/* The efforts of a row's motors at this step: commands after delay and lag. */
 static void drive(const Run *run, Py_ssize_t row, Py_ssize_t step, double *efforts)
 {
   const Stepper *s = run->self;
   const double *command = run->efforts + step * run->effort_stride + row * s->na;
-  double *actual = run->actual + row * s->na, *pipe = run->pipe + row * s->na * s->depth;
-  int64_t now = run->clock[row] % s->depth;
+  double *actual = s->actual + row * s->na, *pipe = s->pipe + row * s->na * s->depth;
+  int64_t now = s->clock[row] % s->depth;
   memcpy(pipe + now * s->na, command, s->na * sizeof(double));
   for (int a = 0; a < s->na; a++) {
     double delayed = pipe[(now + s->depth - s->delay[a]) % s->depth * s->na + a];
     actual[a] = s->lag[a] == 1.0 ? delayed : actual[a] + s->lag[a] * (delayed - actual[a]);
   }
   memcpy(efforts, actual, s->na * sizeof(double));
-  run->clock[row]++;
+  s->clock[row]++;
 }
 
 static bool step_block(Worker *w, Py_ssize_t first, Py_ssize_t end, Py_ssize_t step)
@@ -458,30 +456,30 @@ static bool step_block(Worker *w, Py_ssize_t first, Py_ssize_t end, Py_ssize_t s
   const Run *run = w->run;
   const Stepper *s = run->self;
   for (Py_ssize_t row = first; row < end; row++)
-    if (!run->stuck[row]) drive(run, row, step, w->efforts + (row - first) * s->na);
+    if (!s->stuck[row]) drive(run, row, step, w->efforts + (row - first) * s->na);
   for (Py_ssize_t row = first; row < end;) {
     Py_ssize_t n = 1;
-    if (run->stuck[row]) {
+    if (s->stuck[row]) {
       row++;
       continue;
     }
-    while (row + n < end && run->chart[row + n] == run->chart[row] && !run->stuck[row + n]) n++;
+    while (row + n < end && s->chart_of[row + n] == s->chart_of[row] && !s->stuck[row + n]) n++;
     double *efforts = w->efforts + (row - first) * s->na;
     take_step(w, row, n, s->dt, efforts);
     bool good[MAX_BLOCK];
     for (Py_ssize_t k = 0; k < n; k++) {
       good[k] = !w->bad[k];
-      if (good[k] && w->least[k] < run->limit[row + k] && !change_chart(w, row + k)) return false;
+      if (good[k] && w->least[k] < s->limit[row + k] && !change_chart(w, row + k)) return false;
     }
     for (Py_ssize_t k = 0; k < n; k++)
       if (!good[k] && !step_carefully(w, row + k, step, efforts + k * s->na)) return false;
     row += n;
   }
   for (Py_ssize_t row = first; run->out_q != NULL && row < end; row++) {
-    Py_ssize_t at = step * run->rows + row;
-    memcpy(run->out_q + at * s->nq, run->q + row * s->nq, s->nq * sizeof(double));
-    memcpy(run->out_yd + at * s->ny, run->yd + row * s->ny, s->ny * sizeof(double));
-    run->out_chart[at] = run->chart[row];
+    Py_ssize_t at = step * s->rows + row;
+    memcpy(run->out_q + at * s->nq, s->q + row * s->nq, s->nq * sizeof(double));
+    memcpy(run->out_yd + at * s->ny, s->yd + row * s->ny, s->ny * sizeof(double));
+    run->out_chart[at] = s->chart_of[row];
   }
   return true;
 }
@@ -712,26 +710,24 @@ static PyObject *attach(PyObject *self, PyObject *arguments)
   if ((s->stuck = PyMem_Calloc(n, sizeof(int64_t))) == NULL
       || (n == 1 && (s->worker = calloc(1, sizeof *s->worker)) == NULL))
     return PyErr_NoMemory();
+  s->q = s->state[Q].buf, s->yd = s->state[YD].buf, s->chart_of = s->state[CHART].buf;
+  s->limit = s->state[LIMIT].buf, s->work = s->state[WORK].buf, s->clock = s->state[CLOCK].buf;
+  s->actual = s->state[ACTUAL].buf, s->pipe = s->state[PIPE].buf, s->forces = s->state[FORCES].buf;
   s->rows = n;
   s->threads = threads < 1 ? 1 : threads < n ? threads : n;
   Py_RETURN_NONE;
 }
 
-static void begin(Worker *w, const Run *run, Py_ssize_t first, Py_ssize_t end)
-{
-  w->run = run;
-  w->first = first, w->end = end;
-  w->python_error = w->no_memory = false;
-}
-
-/* Have workers do a run. Without the interpreter's lock. */
+/* Have workers do a run. */
 static void share_out(Worker *workers, const Run *run, Py_ssize_t threads)
 {
-  Py_ssize_t each = (run->rows + threads - 1) / threads;
+  Py_ssize_t rows = run->self->rows, each = (rows + threads - 1) / threads;
   for (Py_ssize_t t = 0; t < threads; t++) {
     Worker *w = &workers[t];
-    begin(w, run, t * each < run->rows ? t * each : run->rows,
-          (t + 1) * each < run->rows ? (t + 1) * each : run->rows);
+    w->run = run;
+    w->first = t * each < rows ? t * each : rows;
+    w->end = (t + 1) * each < rows ? (t + 1) * each : rows;
+    w->python_error = w->no_memory = false;
     w->started = t > 0 && pthread_create(&w->thread, NULL, work_on, w) == 0;
   }
   for (Py_ssize_t t = 0; t < threads; t++)
@@ -742,29 +738,25 @@ static void share_out(Worker *workers, const Run *run, Py_ssize_t threads)
 
 /* None, or where a run failed the rows, the step at which the first of them did, and whether Python
    raised. */
-static PyObject *outcome(const Worker *workers, Py_ssize_t threads, const Run *run)
+static PyObject *outcome(const Worker *workers, Py_ssize_t threads, const Stepper *s)
 {
   bool raised = false;
-  Py_ssize_t count = 0, first = -1;
+  Py_ssize_t first = 0;
   for (Py_ssize_t t = 0; t < threads; t++) {
     if (workers[t].no_memory) return PyErr_NoMemory();
     raised = raised || workers[t].python_error;
   }
-  for (Py_ssize_t row = run->rows; row-- > 0;)
-    if (run->stuck[row]) count++, first = row;
-  if (count == 0 && !raised) Py_RETURN_NONE;
-  PyObject *rows = PyTuple_New(count);
-  Py_ssize_t at = 0;
-  for (Py_ssize_t row = 0; rows != NULL && row < run->rows; row++) {
-    if (!run->stuck[row]) continue;
+  while (first < s->rows && !s->stuck[first]) first++;
+  if (first == s->rows && !raised) Py_RETURN_NONE;
+  PyObject *rows = PyList_New(0);
+  for (Py_ssize_t row = first; rows != NULL && row < s->rows; row++) {
+    if (!s->stuck[row]) continue;
     PyObject *number = PyLong_FromSsize_t(row);
-    if (number == NULL)
-      Py_CLEAR(rows);
-    else
-      PyTuple_SET_ITEM(rows, at++, number);
+    if (number == NULL || PyList_Append(rows, number) < 0) Py_CLEAR(rows);
+    Py_XDECREF(number);
   }
   if (rows == NULL) return NULL;
-  Py_ssize_t step = first < 0 ? 0 : run->stuck[first] - 1;
+  Py_ssize_t step = first < s->rows ? s->stuck[first] - 1 : 0;
   return Py_BuildValue("NnO", rows, step, raised ? Py_True : Py_False);
 }
 
@@ -775,33 +767,22 @@ static PyObject *take_steps(Stepper *s, Run *run)
   if (s->running)
     return PyErr_Format(PyExc_RuntimeError,
                         "another thread moves this simulator; give each its own");
-  run->self = s, run->rows = s->rows;
-  run->q = s->state[Q].buf, run->yd = s->state[YD].buf, run->chart = s->state[CHART].buf;
-  run->limit = s->state[LIMIT].buf, run->work = s->state[WORK].buf;
-  run->actual = s->state[ACTUAL].buf, run->pipe = s->state[PIPE].buf;
-  run->forces = s->state[FORCES].buf, run->clock = s->state[CLOCK].buf;
-  run->stuck = s->stuck;
+  run->self = s;
   memset(s->stuck, 0, s->rows * sizeof(int64_t));
   s->running = true;
-  PyObject *result;
-  if (s->rows == 1 && run->steps == 1) { /* too short to release the interpreter's lock */
-    begin(s->worker, run, 0, 1);
-    work_on(s->worker);
-    result = outcome(s->worker, 1, run);
-  } else {
-    Worker *workers = s->worker != NULL ? s->worker : calloc(s->threads, sizeof *workers);
-    if (workers == NULL) {
-      s->running = false;
-      return PyErr_NoMemory();
-    }
-    PyThreadState *state = PyEval_SaveThread();
-    share_out(workers, run, s->threads);
-    PyEval_RestoreThread(state);
-    result = outcome(workers, s->threads, run);
-    if (workers != s->worker) {
-      for (Py_ssize_t t = 0; t < s->threads; t++) release(&workers[t]);
-      free(workers);
-    }
+  Worker *workers = s->worker != NULL ? s->worker : calloc(s->threads, sizeof *workers);
+  if (workers == NULL) {
+    s->running = false;
+    return PyErr_NoMemory();
+  }
+  bool alone = s->rows == 1 && run->steps == 1; /* too short to release the interpreter's lock */
+  PyThreadState *state = alone ? NULL : PyEval_SaveThread();
+  share_out(workers, run, s->threads);
+  if (!alone) PyEval_RestoreThread(state);
+  PyObject *result = outcome(workers, s->threads, s);
+  if (workers != s->worker) {
+    for (Py_ssize_t t = 0; t < s->threads; t++) release(&workers[t]);
+    free(workers);
   }
   s->running = false;
   return result;
@@ -903,7 +884,7 @@ PyMODINIT_FUNC PyInit_stepper(void)
   PyObject *made = PyModule_Create(&module);
   if (made == NULL) return NULL;
   if (PyModule_AddObjectRef(made, "Stepper", (PyObject *)&StepperType) < 0
-      || PyModule_AddIntConstant(made, "MAX_CHARTS", MAX_CHARTS) < 0)
+      || PyModule_AddIntMacro(made, MAX_POINTS) < 0 || PyModule_AddIntMacro(made, MAX_BODIES) < 0)
     Py_CLEAR(made);
   return made;
 }

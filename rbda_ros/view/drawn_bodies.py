@@ -6,7 +6,7 @@ draw call and two messages for a whole robot; a mesh file is a mesh below the fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ class DrawnBodies:
 
     Args:
         scene: of a viser.ViserServer.
-        robot: the robot.
         shapes: what it looks like.
         name: of the part of the scene that they make.
     """
@@ -66,15 +65,10 @@ class DrawnBodies:
         for part, places in zip(self._parts, self._places, strict=True):
             part.paint(np.array([colours[i] for i in places], np.uint8))
 
-    def on_pointer(self, act: Callable[[Any], None]) -> None:
-        """Call ``act`` with viser's event when a shape is clicked."""
-        for part in self._parts:
-            part.handle.on_click(act)
-
-    def show(self, visible: bool) -> None:
-        """Show or hide all of them."""
-        for part in self._parts:
-            part.show(visible)
+    @property
+    def handles(self) -> list[Any]:
+        """The handles of all parts in viser."""
+        return [part.handle for part in self._parts]
 
     def move(self, R: Array, p: Array) -> None:
         """Put bodies where they are, by rotations (n, 3, 3) and origins (n, 3) in the world [m]."""
@@ -124,9 +118,6 @@ class _Instances:
     def paint(self, colours: Any) -> None:
         self.handle.batched_colors = linear(colours)
 
-    def show(self, visible: bool) -> None:
-        self.handle.visible = visible
-
 
 class _Mesh:
     """Mesh files on one body, as one mesh."""
@@ -151,9 +142,6 @@ class _Mesh:
 
     def paint(self, colours: Any) -> None:
         self.handle.color = tuple(int(part) for part in colours[0])
-
-    def show(self, visible: bool) -> None:
-        self.handle.visible = visible
 
 
 def _cluster_colours(robot: Robot, shapes: Sequence[Shape]) -> list[Colour]:

@@ -47,7 +47,7 @@ class Received:
 
     Attributes:
         positions: joint names to positions [rad, m].
-        complete: whether the node completed them; else they are as measured, and it may refuse
+        complete: whether the node completed them; else they are as measured, and it may reject
             them.
         base: (7,) pose of a floating base, x y z qx qy qz qw; None where none came.
         efforts: names to efforts of the motors [N m, N]; empty where there are none.

@@ -69,9 +69,7 @@ def hit(ray: Ray, shapes: Sequence[Shape], R: Array, p: Array) -> tuple[int, Arr
     origin, direction = ray
     nearest, found = np.inf, None
     for shape in shapes:
-        corners = shape.vertices
-        if shape.body:
-            corners = corners @ R[shape.body - 1].T + p[shape.body - 1]
+        corners = shape.placed(R, p)
         distance = _distance(origin, direction, corners[np.asarray(shape.faces, int)])
         if distance < nearest:
             nearest, found = distance, shape.body

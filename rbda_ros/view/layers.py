@@ -16,7 +16,8 @@ from rbda_ros.view.shapes import Shape, inertia_boxes
 LAYERS = ("centre of mass", "joint axes", "frames", "link names", "inertia", "collision shapes")
 MASS, AXIS = (20, 20, 20), (200, 60, 160)
 
-Move = Callable[[Array, Array], None]
+Layer = tuple[Callable[[Array, Array], None], Sequence[Any]]
+"""How a layer moves along with poses (n, 3, 3), (n, 3) of the bodies, and its handles in viser."""
 
 WIDE = 5.0
 """How wide the name of a link is, in heights."""
@@ -27,7 +28,6 @@ class Layers:
 
     Args:
         scene: of a viser.ViserServer.
-        robot: the robot.
         collision: its collision shapes.
         size: of the robot [m].
     """
@@ -35,12 +35,12 @@ class Layers:
     def __init__(self, scene: Any, robot: Robot, collision: Sequence[Shape], size: float) -> None:
         self._scene, self._robot, self._size = scene, robot, size
         self._collision = collision
-        self._made: dict[str, tuple[Move, Callable[[bool], None]]] = {}
+        self._made: dict[str, Layer] = {}
         self._shown: tuple[str, ...] = ()
 
     def show(self, chosen: Sequence[str], poses: tuple[Array, Array]) -> None:
         """Show these layers and no others, with bodies at poses (n, 3, 3), (n, 3)."""
-        makers: Mapping[str, Callable[[], tuple[Move, Callable[[bool], None]]]] = {
+        makers: Mapping[str, Callable[[], Layer]] = {
             "centre of mass": self._centre_of_mass,
             "joint axes": self._axes,
             "frames": self._frames,
@@ -53,24 +53,25 @@ class Layers:
                 self._made[name] = makers[name]()
         self._shown = tuple(chosen)
         self.move(*poses)
-        for name, (_, visible) in self._made.items():
-            visible(name in chosen)
+        for name, (_, handles) in self._made.items():
+            for handle in handles:
+                handle.visible = name in chosen
 
     def move(self, R: Array, p: Array) -> None:
         """Move the layers that are shown along with the bodies."""
         for name in self._shown:
             self._made[name][0](R, p)
 
-    def _centre_of_mass(self) -> tuple[Move, Callable[[bool], None]]:
+    def _centre_of_mass(self) -> Layer:
         bodies, masses, points = masses_of(self._robot)
         ball = self._scene.add_icosphere("/layers/mass", 0.03 * self._size, MASS)
 
         def move(R: Array, p: Array) -> None:
             ball.position = centre_of_mass(R, p, bodies, masses, points)
 
-        return move, _visible([ball])
+        return move, [ball]
 
-    def _axes(self) -> tuple[Move, Callable[[bool], None]]:
+    def _axes(self) -> Layer:
         ends = np.array([[0.0, 0.0, -0.15], [0.0, 0.0, 0.15]]) * self._size
         origins = self._origins()
         lines = self._scene.add_line_segments(
@@ -85,9 +86,9 @@ class Layers:
             points = origins[:, None] + ends
             lines.points = np.einsum("nij,nkj->nki", R, points) + p[:, None]
 
-        return move, _visible([lines])
+        return move, [lines]
 
-    def _frames(self) -> tuple[Move, Callable[[bool], None]]:
+    def _frames(self) -> Layer:
         links = self._robot.spanning_tree.links
         turned = np.array([links[body.name].frame.R for body in self._robot.spanning_tree.bodies])
         origins, count = self._origins(), len(turned)
@@ -103,9 +104,9 @@ class Layers:
             axes.batched_wxyzs = to_quaternion(R @ turned)
             axes.batched_positions = np.einsum("nij,nj->ni", R, origins) + p
 
-        return move, _visible([axes])
+        return move, [axes]
 
-    def _names(self) -> tuple[Move, Callable[[bool], None]]:
+    def _names(self) -> Layer:
         bodies, origins = self._robot.spanning_tree.bodies, self._origins()
         labels = [
             self._scene.add_label(f"/layers/names/{k}", body.name) for k, body in enumerate(bodies)
@@ -116,11 +117,11 @@ class Layers:
             for label, place in zip(labels, places, strict=True):
                 label.position = place
 
-        return move, _visible(labels)
+        return move, labels
 
-    def _shapes(self, name: str, shapes: Sequence[Shape]) -> tuple[Move, Callable[[bool], None]]:
+    def _shapes(self, name: str, shapes: Sequence[Shape]) -> Layer:
         drawn = DrawnBodies(self._scene, self._robot, shapes, f"/layers/{name}")
-        return drawn.move, drawn.show
+        return drawn.move, drawn.handles
 
     def _origins(self) -> Array:
         """(n, 3) origin of each body's link, in the body's frame."""
@@ -162,11 +163,3 @@ def centre_of_mass(R: Array, p: Array, bodies: Array, masses: Array, points: Arr
         return np.zeros(3)
     places = np.einsum("nij,nj->ni", R[bodies], points) + p[bodies]
     return np.asarray(masses @ places / masses.sum())
-
-
-def _visible(handles: Sequence[Any]) -> Callable[[bool], None]:
-    def show(visible: bool) -> None:
-        for handle in handles:
-            handle.visible = visible
-
-    return show

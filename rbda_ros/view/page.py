@@ -57,7 +57,6 @@ class Page:
     """The robot in the browser. Made, run and closed by one thread.
 
     Args:
-        robot: the robot.
         source: path or text of its description, for visuals; None draws it from its inertias.
         poser: takes it where sliders want it; None for one that closes its loops.
         host: address to listen on; this machine alone unless told otherwise.

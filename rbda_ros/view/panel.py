@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import queue
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +35,6 @@ class Panel:
 
     Args:
         server: a viser.ViserServer.
-        robot: the robot.
         drives: what it can be moved by.
         values: where the sliders of each stand.
         moves: whether sliders move it; else they show where it is.
@@ -61,22 +61,20 @@ class Panel:
         self.updates = 0
         self._texts: dict[int, str] = {}
         self._chosen: dict[str, None] = {}
-        self._add_status()
-        self._add_efforts()
+        self._status = self._gui.add_html("")
+        self._name = self._gui.add_html(readouts.pointed(""))
+        self._node = self._gui.add_html("", visible=False)
+        self._efforts = self._gui.add_html("")
         self._add_history(moves)
         self._add_sliders(values, moves)
-        self._add_joints()
+        with self._gui.add_folder("every joint", expand_by_default=False):
+            self._joints = self._gui.add_html("")
         self._add_loops(moves)
         self._add_layers(materials)
         self._add_frames()
         if lines:
             with self._gui.add_folder("notes", expand_by_default=False):
                 self._gui.add_html(readouts.notes(lines))
-
-    def _add_status(self) -> None:
-        self._status = self._gui.add_html("")
-        self._name = self._gui.add_html(readouts.pointed(""))
-        self._node = self._gui.add_html("", visible=False)
 
     def _add_sliders(self, values: Mapping[str, Mapping[str, float]], moves: bool) -> None:
         self._sliders: dict[str, dict[str, Any]] = {}
@@ -95,13 +93,14 @@ class Panel:
             with self._folders[name]:
                 self._sliders[name] = {}
                 for title, sliders in _grouped(self._robot, drive.sliders).items():
+                    folder: Any = nullcontext()
                     if title:
                         folder = self._gui.add_folder(title, expand_by_default=most <= 2 * FEW)
                         self._groups.append((folder, [slider.name for slider in sliders]))
-                        with folder:
-                            self._add_group(name, sliders, values[name], moves)
-                    else:
-                        self._add_group(name, sliders, values[name], moves)
+                    with folder:
+                        for slider in sliders:
+                            handle = self._add_slider(slider, values[name][slider.name], moves)
+                            self._sliders[name][slider.name] = handle
                 if drive.note:
                     self._gui.add_html(readouts.notes([drive.note]))
             for handle in self._sliders[name].values():
@@ -109,24 +108,18 @@ class Panel:
         if moves:
             self._on(self._gui.add_button("Reset pose").on_click, "home")
 
-    def _add_group(
-        self, drive: str, sliders: Sequence[Slider], values: Mapping[str, float], moves: bool
-    ) -> None:
-        for slider in sliders:
-            step = _round_step((slider.upper - slider.lower) / STEPS)
-            lower, upper = _short_range(slider)
-            self._sliders[drive][slider.name] = self._gui.add_slider(
-                f"{slider.name} [{slider.unit}]",
-                lower,
-                upper,
-                step,
-                _on_step(values[slider.name], step, lower, upper),
-                hint=f"{slider.lower:.3g} to {slider.upper:.3g} {slider.unit}",
-                disabled=not moves,
-            )
-
-    def _add_efforts(self) -> None:
-        self._efforts = self._gui.add_html("")
+    def _add_slider(self, slider: Slider, value: float, moves: bool) -> Any:
+        step = _round_step((slider.upper - slider.lower) / STEPS)
+        lower, upper = _short_range(slider)
+        return self._gui.add_slider(
+            f"{slider.name} [{slider.unit}]",
+            lower,
+            upper,
+            step,
+            _on_step(value, step, lower, upper),
+            hint=f"{slider.lower:.3g} to {slider.upper:.3g} {slider.unit}",
+            disabled=not moves,
+        )
 
     def _add_history(self, moves: bool) -> None:
         """Efforts over time, of one motor of a node that is followed."""
@@ -135,10 +128,6 @@ class Panel:
         self._history_folder = self._gui.add_folder("efforts over time", visible=not moves)
         with self._history_folder:
             self._motor = self._gui.add_dropdown("motor", tuple(motors) or (NOTHING,))
-
-    def _add_joints(self) -> None:
-        with self._gui.add_folder("every joint", expand_by_default=False):
-            self._joints = self._gui.add_html("")
 
     def _add_layers(self, materials: bool) -> None:
         """Controls of the picture: colours, layers over the robot, and the legend."""
@@ -208,7 +197,7 @@ class Panel:
         """Put a request of the scene among those of the panel; from any thread."""
         self._requests.put(request)
 
-    # What is asked for.
+    # Requests.
 
     def requests(self, seconds: float) -> list[Request]:
         """Requests since the last call, each once; waits for them for a while."""
@@ -260,7 +249,7 @@ class Panel:
         """Links whose frames are chosen."""
         return list(self._chosen)
 
-    # What is shown.
+    # Display.
 
     def slide(self, name: str, value: float) -> None:
         """Move a slider, as a user would."""
@@ -282,7 +271,7 @@ class Panel:
             folder.visible = name == self.drive
 
     def show_found(self) -> None:
-        """Show the sliders whose names have what is searched for."""
+        """Show only the sliders whose names contain the text of the search."""
         wanted = self._search.value.strip().lower()
         for sliders in self._sliders.values():
             for name, handle in sliders.items():
@@ -325,20 +314,13 @@ class Panel:
         if self._history is not None:
             self._history.data = data
             return
-        from viser import uplot
-
         colours = ("#222222", readouts.BLUE, "#54a24b", "#f58518")
-        series = [
-            uplot.Series(label=part, stroke=colour, width=2)
+        lines = [
+            {"label": part, "stroke": colour, "width": 2}
             for part, colour in zip(PARTS, colours, strict=True)
         ]
         with self._history_folder:
-            self._history = self._gui.add_uplot(
-                data=data,
-                series=(uplot.Series(label="seconds"), *series),
-                scales={"x": uplot.Scale(time=False, auto=True), "y": uplot.Scale(auto=True)},
-                aspect=2.0,
-            )
+            self._history = self._add_plot("seconds", lines, {"auto": True}, data)
 
     def show_sweep(self, found: Sweep | None, at: float) -> None:
         """Plot the conditioning along a slider, with the present position marked."""
@@ -352,29 +334,28 @@ class Panel:
         )
         data = found.position, found.conditioning, mark
         if self._plot is None:
-            self._plot = self._add_plot(data)
+            point = {"show": True, "size": 8, "fill": readouts.RED}
+            lines: list[dict[str, Any]] = [
+                {"label": "conditioning", "stroke": readouts.BLUE, "width": 2},
+                {"label": "now", "stroke": readouts.RED, "points": point},
+            ]
+            with self._gui.add_folder("conditioning"):
+                self._plot = self._add_plot("position", lines, {"range": (0.0, 1.05)}, data)
         else:
             self._plot.data = data
             self._plot.visible = True
 
-    def _add_plot(self, data: tuple[Array, ...]) -> Any:
-        from viser import uplot
-
-        point = {"show": True, "size": 8, "fill": readouts.RED}
-        with self._gui.add_folder("conditioning"):
-            return self._gui.add_uplot(
-                data=data,
-                series=(
-                    uplot.Series(label="position"),
-                    uplot.Series(label="conditioning", stroke=readouts.BLUE, width=2),
-                    uplot.Series(label="now", stroke=readouts.RED, points=point),  # type: ignore[typeddict-item]
-                ),
-                scales={
-                    "x": uplot.Scale(time=False, auto=True),
-                    "y": uplot.Scale(range=(0.0, 1.05)),
-                },
-                aspect=2.0,
-            )
+    def _add_plot(
+        self,
+        x: str,
+        lines: Sequence[Mapping[str, Any]],
+        y_scale: Mapping[str, Any],
+        data: tuple[Array, ...],
+    ) -> Any:
+        """A plot of lines over x; the settings of each line and of the y axis are uPlot's."""
+        series: Any = ({"label": x}, *lines)
+        scales: Any = {"x": {"time": False, "auto": True}, "y": y_scale}
+        return self._gui.add_uplot(data=data, series=series, scales=scales, aspect=2.0)
 
     def _put(self, handle: Any, content: str) -> None:
         """Send text only if it changed."""

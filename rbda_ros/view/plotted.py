@@ -110,7 +110,7 @@ def _worst(poser: Poser, drive: str, q: Array) -> float:
     return min((loop.conditioning for loop in poser.health(q, drive)), default=1.0)
 
 
-SECONDS, MOST = 10.0, 2000
+SECONDS, MAX_SAMPLES = 10.0, 2000
 """How much of the past is kept [s], and in how many samples at most."""
 PARTS = ("published", "gravity", "Coriolis", "inertial and other")
 
@@ -119,14 +119,11 @@ class EffortHistory:
     """Motor efforts of a followed node over the last seconds, and their parts.
 
     The rest is what the acceleration takes, and whatever else the node adds, such as friction.
-
-    Args:
-        robot: the model.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
-        self._samples: deque[tuple[float, Array]] = deque(maxlen=MOST)
+        self._samples: deque[tuple[float, Array]] = deque(maxlen=MAX_SAMPLES)
 
     def add(self, time: float, q: Array, velocities: Mapping[str, float], efforts: Array) -> None:
         """Add a sample; one at which the model has no numbers is left out.

@@ -147,6 +147,10 @@ def _motors(robot: Robot, joints: Drive, motors: Sequence[str]) -> tuple[Slider,
     G = robot.kernel("velocity_map").call(robot.neutral())[0].reshape(robot.nv, robot.ny)
     home, place = robot.neutral(), robot.coordinates.scalar_positions
     names = [robot.coordinate_names[j] for j in robot.independent_coordinates]
+    ranges = np.zeros((robot.ny, 2))  # of y, from where it is at the assembly
+    for k, name in enumerate(names):
+        if name in own and name in place:
+            ranges[k] = np.array([own[name].lower, own[name].upper]) - home[place[name]]
     sliders = []
     for body in robot.spanning_tree.bodies:
         name = body.joint.name
@@ -157,30 +161,13 @@ def _motors(robot: Robot, joints: Drive, motors: Sequence[str]) -> tuple[Slider,
             continue
         (slider,) = _sliders(robot, body)
         if not math.isfinite(body.joint.limits.upper - body.joint.limits.lower):
-            row = G[robot.coordinates.velocities[name].start]
-            lower, upper = _reach(row, [own.get(n) for n in names], names, home, place)
+            ends = G[robot.coordinates.velocities[name].start][:, None] * ranges
+            lower, upper = float(ends.min(axis=1).sum()), float(ends.max(axis=1).sum())
             at = float(home[place[name]])
             if upper > lower:
                 slider = replace(slider, lower=at + lower, upper=at + upper)
         sliders.append(slider)
     return tuple(sliders)
-
-
-def _reach(
-    row: Array,
-    ranges: Sequence[Slider | None],
-    names: Sequence[str],
-    home: Array,
-    place: dict[str, int],
-) -> tuple[float, float]:
-    """Smallest and largest ``row @ (y - home)`` for y within its ranges."""
-    lower = upper = 0.0
-    for slope, slider, name in zip(row, ranges, names, strict=True):
-        if slider is not None and name in place:
-            at = home[place[name]]
-            ends = slope * (slider.lower - at), slope * (slider.upper - at)
-            lower, upper = lower + min(ends), upper + max(ends)
-    return float(lower), float(upper)
 
 
 def _once(names: Iterable[str]) -> list[str]:
@@ -246,9 +233,6 @@ class Posed:
 
 class Poser:
     """Moves a robot from its last position to that of the sliders. Not thread-safe.
-
-    Args:
-        robot: the robot.
 
     Attributes:
         start: (nq,) where the robot is shown first: its assembly.
@@ -531,7 +515,6 @@ def branches(robot: Robot, cluster: str, q: Array) -> list[Array]:
     The present one first; then those within the joint limits before the others.
 
     Args:
-        robot: the robot.
         cluster: name of a cluster that has loops.
         q: (nq,) closed position.
     """

@@ -19,6 +19,12 @@ TOUCHING = 1e-6
 STYLE = "font-size:0.8em;line-height:1.35;padding:0 0.6em 0.4em;overflow-wrap:anywhere"
 
 
+def _part(name: str, content: str, style: str = "", **data: object) -> str:
+    """A part of the page, with an id and data for tests and scripts."""
+    attributes = "".join(f' data-{key}="{value}"' for key, value in data.items())
+    return f'<div id="rbda-{name}"{attributes} style="{STYLE}{style}">{content}</div>'
+
+
 def status(robot: Robot, posed: Posed, updates: int) -> str:
     """Whether the loops close and limits are kept; else what is wrong."""
     if not posed.loops:
@@ -43,10 +49,7 @@ def status(robot: Robot, posed: Posed, updates: int) -> str:
         )
         if names
     )
-    return (
-        f'<div id="rbda-status" data-state="{state}" data-updates="{updates}"'
-        f' style="{STYLE};color:{colour}">{text}</div>'
-    )
+    return _part("status", text, f";color:{colour}", state=state, updates=updates)
 
 
 def joints_beyond(robot: Robot, q: Array) -> list[str]:
@@ -80,7 +83,7 @@ def _bounded(effort: float) -> bool:
 def pointed(name: str) -> str:
     """The link under the pointer."""
     text = escape(name) or "point at a link to see its name"
-    return f'<div id="rbda-name" style="{STYLE};color:{"inherit" if name else "#777"}">{text}</div>'
+    return _part("name", text, f";color:{'inherit' if name else '#777'}")
 
 
 def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: int) -> str:
@@ -106,9 +109,9 @@ def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: 
             f"<div><b>{title}</b> [{_unit(robot, names)}]</div>{bars(names, numbers, limits)}"
         )
     # Over the scene, so that it stays in sight while the panel is scrolled.
-    style = f"{STYLE};position:fixed;top:1em;left:1em;max-width:40vw;max-height:60vh;overflow:auto"
+    style = ";position:fixed;top:1em;left:1em;max-width:40vw;max-height:60vh;overflow:auto"
     style += ";background:#ffffffd0;border-radius:0.3em"
-    return f'<div id="rbda-efforts" data-updates="{updates}" style="{style}">{"".join(parts)}</div>'
+    return _part("efforts", "".join(parts), style, updates=updates)
 
 
 def _unit(robot: Robot, names: Sequence[str]) -> str:
@@ -154,8 +157,7 @@ def loops(health: Sequence[LoopHealth]) -> str:
     head = "<tr><th>loops of a cluster</th>"
     head += '<th style="padding:0 0.8em">gap</th><th>conditioning</th></tr>'
     style = "width:100%;text-align:left;overflow-wrap:normal"
-    table = f'<table style="{style}">{head}{"".join(rows)}</table>'
-    return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
+    return _part("loops", f'<table style="{style}">{head}{"".join(rows)}</table>')
 
 
 def _wrapped(names: Sequence[str]) -> str:
@@ -193,7 +195,7 @@ def legend(clusters: Sequence[tuple[str, Colour]]) -> str:
         f"<div>{line} loop that does not close, or is near a dead point</div>",
         "<div>disc with a bar: rotor of a motor</div>",
     ]
-    return f'<div id="rbda-legend" style="{STYLE}">{"".join(rows)}</div>'
+    return _part("legend", "".join(rows))
 
 
 def _swatch(colour: Colour, text: str) -> str:
@@ -219,7 +221,7 @@ def joints(robot: Robot, q: Array) -> str:
             f'<td style="text-align:right">{at:.3f} {unit}{" beyond its limit" if beyond else ""}'
             "</td></tr>"
         )
-    return f'<div id="rbda-joints" style="{STYLE}"><table>{"".join(rows)}</table></div>'
+    return _part("joints", f"<table>{''.join(rows)}</table>")
 
 
 def felt_masses(ellipsoids: Mapping[str, Ellipsoid | None]) -> str:
@@ -230,7 +232,7 @@ def felt_masses(ellipsoids: Mapping[str, Ellipsoid | None]) -> str:
         if found is not None:
             text = " / ".join("∞" if math.isinf(m) else f"{m:.3g}" for m in found.masses)
         rows.append(f'<div data-frame="{escape(link)}">{escape(link)}: {text} kg</div>')
-    return f'<div id="rbda-frames" style="{STYLE}">{"".join(rows)}</div>'
+    return _part("frames", "".join(rows))
 
 
 def copied(text: str) -> str:
@@ -244,16 +246,13 @@ def copied(text: str) -> str:
 
 
 def node(level: int, message: str, values: Mapping[str, str]) -> str:
-    """Diagnostics of a node: rate, latency, refusals."""
+    """Diagnostics of a node: rate, latency, rejections."""
     rows = "".join(
         f'<tr data-key="{escape(key)}"><td>{escape(key)}</td><td>{escape(value)}</td></tr>'
         for key, value in values.items()
     )
-    return (
-        f'<div id="rbda-node" data-level="{level}" style="{STYLE}">'
-        f'<b style="color:{RED if level else "inherit"}">{escape(message)}</b>'
-        f"<table>{rows}</table></div>"
-    )
+    head = f'<b style="color:{RED if level else "inherit"}">{escape(message)}</b>'
+    return _part("node", f"{head}<table>{rows}</table>", level=level)
 
 
 def notes(lines: Sequence[str]) -> str:

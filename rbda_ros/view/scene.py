@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.cluster_tree.spanning_tree import frame_of
 from rbda_ros.description.model import Constraint, CutJoint
 from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.robot import Robot
@@ -19,7 +18,7 @@ from rbda_ros.view.hover import Ray
 from rbda_ros.view.layers import Layers
 from rbda_ros.view.plotted import Ellipsoid
 from rbda_ros.view.posing import Posed
-from rbda_ros.view.shapes import Shape, robot_size
+from rbda_ros.view.shapes import Shape, on_body, robot_size
 
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
 SKY, GROUND, BRIGHTNESS = (255, 255, 255), (95, 95, 115), 4.0
@@ -40,7 +39,6 @@ class Scene:
 
     Args:
         server: a viser.ViserServer.
-        robot: the robot.
         shapes: what it looks like.
         collision: its collision shapes.
         poses: (R, p) of its bodies at first, as `Poser.body_poses` gives them.
@@ -86,14 +84,9 @@ class Scene:
 
     def _set_up(self, server: Any, poses: tuple[Array, Array], shapes: Sequence[Shape]) -> None:
         """Camera and floor around what is there."""
-        R, p = poses
-        still, moving = [np.zeros((1, 3))], [p.reshape(-1, 3)]
+        still, moving = [np.zeros((1, 3))], [poses[1].reshape(-1, 3)]
         for shape in shapes:
-            body = shape.body
-            if body:
-                moving.append(shape.vertices @ R[body - 1].T + p[body - 1])
-            else:
-                still.append(shape.vertices)
+            (moving if shape.body else still).append(shape.placed(*poses))
         points = np.concatenate([*still, *moving])
         low, high = points.min(axis=0), points.max(axis=0)
         centre, extent = (low + high) / 2.0, float(np.linalg.norm(high - low))
@@ -148,9 +141,10 @@ class Scene:
 
     def on_pointer(self, act: Callable[[Ray], None]) -> None:
         """Call ``act`` with the ray of a pointer that rests on a body, or clicks it."""
-        self._bodies.on_pointer(
-            lambda event: act((np.array(event.ray_origin), np.array(event.ray_direction)))
-        )
+        for handle in self._bodies.handles:
+            handle.on_click(
+                lambda event: act((np.array(event.ray_origin), np.array(event.ray_direction)))
+            )
 
     def show_name(self, ray: Ray | None, poses: tuple[Array, Array]) -> str:
         """Show the name of the body that a ray meets, and return it; None hides it."""
@@ -233,7 +227,6 @@ class LoopLines:
     """The lines of all constraints, placed at once.
 
     Args:
-        robot: the robot.
         unclosed: constraints that the model lacks because they do not close.
     """
 
@@ -286,19 +279,13 @@ def loop_lines(robot: Robot, unclosed: Sequence[Constraint] = ()) -> tuple[LoopL
 
 
 def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Array], ...], int]:
-    links = robot.spanning_tree.links
     if isinstance(constraint, CutJoint):
-        ends = [links[end.link] for end in (constraint.predecessor, constraint.successor)]
-        cuts = [
-            (place.body, (place.frame @ frame_of(end.origin)).p)
-            for place, end in zip(ends, (constraint.predecessor, constraint.successor), strict=True)
-        ]
-        first, second = ((place.body, place.frame.p) for place in ends)
-        return (first, *cuts, second), 1
-    body_of = robot.spanning_tree.body_of_joint
-    bodies = [body_of[name] for name in constraint.joints]
-    names = [robot.spanning_tree.bodies[number - 1].name for number in bodies]
-    corners = [(links[name].body, links[name].frame.p) for name in names]
+        first, second = constraint.predecessor, constraint.successor
+        cuts = (on_body(robot, end.link, end.origin) for end in (first, second))
+        return (on_body(robot, first.link), *cuts, on_body(robot, second.link)), 1
+    tree = robot.spanning_tree
+    bodies = [tree.bodies[tree.body_of_joint[name] - 1] for name in constraint.joints]
+    corners = [on_body(robot, body.name) for body in bodies]
     return tuple(corners if len(corners) > 1 else corners * 2), 0
 
 
@@ -308,8 +295,7 @@ def _axes(robot: Robot, constraint: Constraint) -> set[tuple[object, ...]]:
     found: set[tuple[object, ...]] = set()
     for name in constraint.joints:
         joint = joints[name]
-        place = robot.spanning_tree.links[joint.parent]
-        point = (place.frame @ frame_of(joint.origin)).p
+        body, point = on_body(robot, joint.parent, joint.origin)
         turns = joint.type in ("revolute", "continuous")
-        found.add((place.body, *point.round(9).tolist()) if turns else (name,))
+        found.add((body, *point.round(9).tolist()) if turns else (name,))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
 from rbda_ros.description.mjcf_compiler import Names, compile_mjcf
-from rbda_ros.description.model import CutJoint, Inertia
+from rbda_ros.description.model import CutJoint, Inertia, Pose
 from rbda_ros.description.orientation import from_quaternion
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import is_text, read_xml
@@ -72,6 +72,12 @@ class Shape:
     def vertices(self) -> Array:
         """(V, 3) in the body's frame [m]."""
         return (self._triangles.vertices * self.scale) @ self.frame.R.T + self.frame.p
+
+    def placed(self, R: Array, p: Array) -> Array:
+        """(V, 3) in the world [m], of bodies with rotations (n, 3, 3) and origins (n, 3)."""
+        if not self.body:
+            return self.vertices
+        return self.vertices @ R[self.body - 1].T + p[self.body - 1]
 
     @property
     def _triangles(self) -> Triangles:
@@ -213,7 +219,6 @@ def shapes_of(
     """Appearance of the robot, its collision shapes, and notes on what could not be drawn.
 
     Args:
-        robot: the robot.
         source: path or text of its description; None draws it from its inertias alone.
     """
     described, notes = _visuals(robot, source)
@@ -266,7 +271,12 @@ def _colour(material: etree._Element) -> Colour | None:
         return None
     if len(rgba) < 3 or not np.isfinite(rgba).all():
         return None
-    red, green, blue = (round(255.0 * min(max(part, 0.0), 1.0)) for part in rgba[:3])
+    return _bytes(rgba)
+
+
+def _bytes(rgba: Sequence[float]) -> Colour:
+    """A colour whose parts are from 0 to 1."""
+    red, green, blue = (round(255.0 * min(max(float(part), 0.0), 1.0)) for part in rgba[:3])
     return red, green, blue
 
 
@@ -344,19 +354,27 @@ def _rotor(number: int, frame: Frame, size: float) -> Iterator[Shape]:
 
 def _ends(robot: Robot) -> Mapping[int, list[Array]]:
     """Per body the points where joints and cuts are on it, in its frame."""
-    links, ends = robot.spanning_tree.links, dict[int, list[Array]]()
     rotors = {body.joint.name for body in robot.spanning_tree.bodies if body.mass < 1e-6}
-    for joint in robot.description.joints:
-        if joint.type != "fixed" and joint.name not in rotors:
-            place = links[joint.parent]
-            end = (place.frame @ frame_of(joint.origin)).p
-            ends.setdefault(place.body, []).append(end)
+    places = [
+        (joint.parent, joint.origin)
+        for joint in robot.description.joints
+        if joint.type != "fixed" and joint.name not in rotors
+    ]
     for constraint in robot.description.constraints:
         if isinstance(constraint, CutJoint):
-            for side in (constraint.predecessor, constraint.successor):
-                place = links[side.link]
-                ends.setdefault(place.body, []).append((place.frame @ frame_of(side.origin)).p)
+            sides = constraint.predecessor, constraint.successor
+            places += [(side.link, side.origin) for side in sides]
+    ends: dict[int, list[Array]] = {}
+    for link, origin in places:
+        body, point = on_body(robot, link, origin)
+        ends.setdefault(body, []).append(point)
     return ends
+
+
+def on_body(robot: Robot, link: str, origin: Pose | None = None) -> tuple[int, Array]:
+    """The body of a link, and where the link or a frame on it begins (3,), in the body [m]."""
+    place = robot.spanning_tree.links[link]
+    return place.body, (place.frame if origin is None else place.frame @ frame_of(origin)).p
 
 
 def inertia_box(inertia: Inertia) -> tuple[Array, Frame]:
@@ -398,31 +416,29 @@ def mjcf_shapes(
 def _geom_colour(model: Any, g: int) -> Colour:
     """Colour of a geom: of its material, where it has one."""
     material = int(model.geom_matid[g])
-    rgba = model.geom_rgba[g] if material < 0 else model.mat_rgba[material]
-    red, green, blue = (round(255.0 * float(part)) for part in rgba[:3])
-    return red, green, blue
+    return _bytes(model.geom_rgba[g] if material < 0 else model.mat_rgba[material])
 
 
 def _geom_shape(model: Any, g: int, body: int, at: Frame) -> Shape | None:
     """The shape of a geom in a frame of a body; None for planes, height fields and the like."""
     import mujoco
 
-    kinds, kind = mujoco.mjtGeom, int(model.geom_type[g])
     a, b, c = (float(size) for size in model.geom_size[g])
-    if kind == int(kinds.mjGEOM_MESH):
-        m = int(model.geom_dataid[g])
-        v, f = int(model.mesh_vertadr[m]), int(model.mesh_faceadr[m])
-        vertices = np.array(model.mesh_vert[v : v + int(model.mesh_vertnum[m])], float)
-        faces = np.array(model.mesh_face[f : f + int(model.mesh_facenum[m])])
-        return mesh(body, "visual", Triangles(vertices, faces), at)
-    if kind == int(kinds.mjGEOM_BOX):
-        return box(body, "visual", (2 * a, 2 * b, 2 * c), at)
-    if kind == int(kinds.mjGEOM_SPHERE):
-        return ball(body, "visual", a, at)
-    if kind == int(kinds.mjGEOM_ELLIPSOID):
-        return ball(body, "visual", (a, b, c), at)
-    if kind == int(kinds.mjGEOM_CYLINDER):
-        return cylinder(body, "visual", a, 2 * b, at)
-    if kind == int(kinds.mjGEOM_CAPSULE):
-        return capsule(body, "visual", a, 2 * b, at)
+    match mujoco.mjtGeom(model.geom_type[g]).name:
+        case "mjGEOM_MESH":
+            m = int(model.geom_dataid[g])
+            v, f = int(model.mesh_vertadr[m]), int(model.mesh_faceadr[m])
+            vertices = np.array(model.mesh_vert[v : v + int(model.mesh_vertnum[m])], float)
+            faces = np.array(model.mesh_face[f : f + int(model.mesh_facenum[m])])
+            return mesh(body, "visual", Triangles(vertices, faces), at)
+        case "mjGEOM_BOX":
+            return box(body, "visual", (2 * a, 2 * b, 2 * c), at)
+        case "mjGEOM_SPHERE":
+            return ball(body, "visual", a, at)
+        case "mjGEOM_ELLIPSOID":
+            return ball(body, "visual", (a, b, c), at)
+        case "mjGEOM_CYLINDER":
+            return cylinder(body, "visual", a, 2 * b, at)
+        case "mjGEOM_CAPSULE":
+            return capsule(body, "visual", a, 2 * b, at)
     return None
