@@ -206,10 +206,17 @@ def _at_points(
     return at_points
 
 
-def _damped_delassus_inverse_product(tree: ClusterTree, *given: Any) -> Matrix:
-    *arguments, route = given
+def _damped_delassus_inverse_product(
+    tree: ClusterTree,
+    q: Matrix,
+    axes: Matrix,
+    x: Matrix,
+    contacts: Sequence[ContactFrame],
+    mu: float,
+    route: str = "caba_osim",
+) -> Matrix:
     product = pv_osim.damped_inverse_product if route == "pv_osim" else caba_osim.caba_osim_product
-    return product(tree, *arguments)
+    return product(tree, q, axes, x, contacts, mu)
 
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
