@@ -62,7 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Compute, write and draw; the exit code."""
     robot = load(arguments)
     axes = dict(_axis(text) for text in arguments.grid)
-    fixed = positions("--at", arguments.at, "write JOINT=POSITION, e.g. knee=0.9")
+    try:
+        fixed = positions(arguments.at)
+    except ValueError as text:
+        raise InputError(f"--at {text}: write JOINT=POSITION, e.g. knee=0.9") from None
     names, poses, found = grid(robot, axes, fixed, arguments.joints)
     if arguments.picture and len(axes) != 2:
         raise InputError(f"--picture: a grid of {len(axes)} joints; give two")

@@ -131,7 +131,10 @@ def run(args: argparse.Namespace) -> int:
 
 def held_positions(args: argparse.Namespace) -> dict[str, float]:
     """Positions of the joints that are held because no recording has them [rad, m]."""
-    return positions("--hold", args.hold, "give JOINT=POSITION [rad, m]")
+    try:
+        return positions(args.hold)
+    except ValueError as text:
+        raise InputError(f"--hold {text}: give JOINT=POSITION [rad, m]") from None
 
 
 def read_settings(path: Path | None) -> Settings:

@@ -67,14 +67,12 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def positions(option: str, given: Sequence[str], advice: str) -> dict[str, float]:
-    """Positions of joints [rad, m], from texts JOINT=POSITION of an option.
+def positions(given: Sequence[str]) -> dict[str, float]:
+    """Positions of joints [rad, m], from texts JOINT=POSITION.
 
     Raises:
-        InputError: a text is not of this form; it ends with the advice.
+        ValueError: a text that is not of this form.
     """
-    from rbda_ros.errors import InputError
-
     found = {}
     for text in given:
         name, _, value = text.rpartition("=")
@@ -83,7 +81,7 @@ def positions(option: str, given: Sequence[str], advice: str) -> dict[str, float
         except ValueError:
             found[name] = math.nan
         if not name or not math.isfinite(found[name]):
-            raise InputError(f"{option} {text}: {advice}")
+            raise ValueError(text)
     return found
 
 
