@@ -339,12 +339,12 @@ class _Reader:
 
     def _body_of(self, prim: Any, path: Any, where: str) -> Any | None:
         """The rigid body that a prim is, or is part of; None for the world."""
+        if not prim.GetStage().GetPrimAtPath(path):
+            self.report.problem(where, f"there is no prim {path}", "correct body0 or body1")
         while str(path) not in ("/", ""):
             if path in self.bodies:
                 return self.bodies[path]
             path = path.GetParentPath()
-        if not prim.GetStage().GetPrimAtPath(path):
-            self.report.problem(where, f"there is no prim {path}", "correct body0 or body1")
         return None
 
     def _add_to_tree(

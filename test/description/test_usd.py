@@ -228,6 +228,15 @@ def test_d6_joints_and_joints_followed_backwards(tmp_path):
     assert force == pytest.approx(2.0 * 9.81 * 0.5 * np.cos(0.3))  # the base turns against the arm
 
 
+def test_a_joint_to_a_prim_that_does_not_exist_is_an_error(tmp_path):
+    def change(stage):
+        hinge = UsdPhysics.Joint(stage.GetPrimAtPath("/hinge"))
+        hinge.GetBody0Rel().SetTargets([Sdf.Path("/bsae")])
+
+    with pytest.raises(DescriptionError, match="hinge.*there is no prim /bsae"):
+        pendulum(tmp_path / "p.usda", change=change)
+
+
 def without(name):
     def change(stage):
         stage.GetPrimAtPath("/arm").GetAttribute(f"physics:{name}").Clear()
