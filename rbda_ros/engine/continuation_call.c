@@ -159,3 +159,18 @@ PyTypeObject ContinuationCallType = {
     .tp_new = loop_closer_new,
     .tp_dealloc = loop_closer_dealloc,
 };
+
+int add_closing_results(PyObject *module)
+{
+  const struct {
+    const char *name;
+    closing_result_t result;
+  } results[] = {{"CLOSED", CLOSED},
+                 {"INPUT_NOT_FINITE", INPUT_NOT_FINITE},
+                 {"TOO_FAR", TOO_FAR},
+                 {"AT_DEAD_POINT", AT_DEAD_POINT},
+                 {"EFFORT_NOT_FINITE", EFFORT_NOT_FINITE}};
+  for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+    if (PyModule_AddIntConstant(module, results[i].name, results[i].result) < 0) return 0;
+  return 1;
+}

@@ -174,6 +174,6 @@ PyMODINIT_FUNC PyInit_core(void)
   int good = rejection_type != NULL && PyModule_AddType(module, rejection_type) == 0;
   for (size_t i = 0; good && i < sizeof types / sizeof *types; i++)
     good = PyModule_AddType(module, types[i]) == 0;
-  if (!good || !add_codes(module)) Py_CLEAR(module);
+  if (!good || !add_codes(module) || !add_closing_results(module)) Py_CLEAR(module);
   return module;
 }

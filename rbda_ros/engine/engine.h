@@ -234,11 +234,13 @@ void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, i
    are read, and not used. For an LTL of one matrix. */
 int invert_ltl(const LtlFactorization *ltl, const double *H, double *X);
 
-extern PyTypeObject OperationCallType;    /* operation_call.c */
-extern PyTypeObject ClosureCallType;      /* closure_call.c */
-extern PyTypeObject ContactCallType;      /* contact_call.c */
-extern PyTypeObject MethodDispatchType;   /* method_dispatch.c */
-extern PyTypeObject ContinuationCallType; /* continuation_call.c */
+extern PyTypeObject OperationCallType;  /* operation_call.c */
+extern PyTypeObject ClosureCallType;    /* closure_call.c */
+extern PyTypeObject ContactCallType;    /* contact_call.c */
+extern PyTypeObject MethodDispatchType; /* method_dispatch.c */
+/* continuation_call.c, and the results of closing as constants of the module. */
+extern PyTypeObject ContinuationCallType;
+int add_closing_results(PyObject *module);
 
 /* contact_call.c: for contacts whose wanted accelerations depend on the state. */
 PyObject *iterate_contacts(PyObject *self, PyObject *arguments);

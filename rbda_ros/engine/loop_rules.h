@@ -13,7 +13,7 @@
 #include "continuation.h"
 #include "geometry.h"
 
-/* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
+/* Why an operation has no result; core.c gives Python these codes, which robot/robot.py explains. */
 typedef enum {
   GOOD = 0,
   UNREAD,       /* an argument is not a float64 array of the right size with finite numbers */

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 Given = ArrayLike | Mapping[str, ArrayLike]
 """An independent position, a spanning one to be closed, or positions by joint name."""
-IS_CLOSED, INPUT_NOT_FINITE, TOO_FAR, AT_DEAD_POINT, EFFORT_NOT_FINITE, MOTORS_CANNOT = range(6)
-"""Results of closing, as in `engine/closing.h`."""
 CANNOT_GIVE = 1e-7
 """Share of a force that joints may miss by rounding before they count as unable to give it."""
 
@@ -313,7 +311,7 @@ class ClosingCall:
         """Evaluate with the loops closed, from the guess or else from another closed position.
 
         Returns:
-            One of the results of closing; at `TOO_FAR` the guess is as it was.
+            A result of `engine/closing.h`; at `core.TOO_FAR` the guess is as it was.
         """
         return int(self._closer(other, self.max_condition_number, CANNOT_GIVE))
 

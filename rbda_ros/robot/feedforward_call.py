@@ -11,6 +11,7 @@ import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS, Choice, Health
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.engine import core
 from rbda_ros.errors import (
     ClosureError,
     FarError,
@@ -19,13 +20,7 @@ from rbda_ros.errors import (
     SingularityError,
 )
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closer import (
-    AT_DEAD_POINT,
-    INPUT_NOT_FINITE,
-    IS_CLOSED,
-    TOO_FAR,
-    ClosingCall,
-)
+from rbda_ros.robot.closer import ClosingCall
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -100,22 +95,22 @@ class FeedforwardCall(ClosingCall):
                 false it is a `FarError` if they might, when searched for.
             SingularityError: a loop is at a dead point, or too near to one.
         """
-        found = self._close_from_guess(self._home) if self.closes_itself else TOO_FAR
-        if found == TOO_FAR:
+        found = self._close_from_guess(self._home) if self.closes_itself else core.TOO_FAR
+        if found == core.TOO_FAR:
             self._search()
             found = self._judge()
-        if found != IS_CLOSED:
+        if found != core.CLOSED:
             self._reject(found)
         self.guess[:] = self.q
         return self._health.tolist()
 
     def _reject(self, found: int) -> NoReturn:
-        if found == INPUT_NOT_FINITE:
+        if found == core.INPUT_NOT_FINITE:
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")
-        if found == TOO_FAR:
+        if found == core.TOO_FAR:
             raise ClosureError(f"the loops do not close: {self.health.residual:.3g} is left")
         raise SingularityError(
-            singular_state(self.health.conditioning if found == AT_DEAD_POINT else nan)
+            singular_state(self.health.conditioning if found == core.AT_DEAD_POINT else nan)
         )
 
     def find(self) -> Callable[[], Array]:

@@ -11,17 +11,10 @@ import numpy as np
 from rbda_ros.algorithms.commanded_motors import EFFORTS, CommandChoice, state_sizes
 from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closer import (
-    AT_DEAD_POINT,
-    CANNOT_GIVE,
-    EFFORT_NOT_FINITE,
-    INPUT_NOT_FINITE,
-    IS_CLOSED,
-    TOO_FAR,
-    ClosingCall,
-)
+from rbda_ros.robot.closer import CANNOT_GIVE, ClosingCall
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -86,23 +79,23 @@ class MotorCommandCall(ClosingCall):
         else:
             self.bound()
             found = self._judge()
-        if found != IS_CLOSED:
+        if found != core.CLOSED:
             self.guess[:] = start  # a rejected command does not change the next one
             self._reject(found, Health(*self._health.tolist()))
         self.guess[:] = self.q
         return Health(*self._health.tolist())
 
     def _reject(self, found: int, health: Health) -> NoReturn:
-        if found == INPUT_NOT_FINITE:
+        if found == core.INPUT_NOT_FINITE:
             raise NotFiniteError("the commanded position, velocity or effort is not finite")
-        if found == TOO_FAR:
+        if found == core.TOO_FAR:
             raise ClosureError(
                 f"the loops do not close at the commanded {', '.join(self.joints)}, or far from the"
                 " last position; command a pose within reach"
             )
-        if found == AT_DEAD_POINT:
+        if found == core.AT_DEAD_POINT:
             raise SingularityError(singular_command(health.conditioning))
-        if found == EFFORT_NOT_FINITE:
+        if found == core.EFFORT_NOT_FINITE:
             raise NotFiniteError("the commanded effort, or the motor effort for it, is not finite")
         left = np.flatnonzero(np.abs(self._missed) > CANNOT_GIVE * health.force)
         names = [self._tree.velocity_names[j] for j in self._tree.independent]

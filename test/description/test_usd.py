@@ -233,7 +233,7 @@ def test_a_joint_to_a_prim_that_does_not_exist_is_an_error(tmp_path):
         hinge = UsdPhysics.Joint(stage.GetPrimAtPath("/hinge"))
         hinge.GetBody0Rel().SetTargets([Sdf.Path("/bsae")])
 
-    with pytest.raises(DescriptionError, match="hinge.*there is no prim /bsae"):
+    with pytest.raises(DescriptionError, match=r"hinge.*there is no prim /bsae"):
         pendulum(tmp_path / "p.usda", change=change)
 
 
