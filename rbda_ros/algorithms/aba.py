@@ -129,6 +129,11 @@ def forward_dynamics(
     """The acceleration ydd (ny) that the generalized force tau on y gives.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+        yd: (ny) independent velocity [rad/s, m/s].
+        tau: (ny) generalized force [N m, N].
+        wrenches: (6 x bodies) external force on each body in its frame, angular first
+            [N m, N]; None for none.
         drag: (nv) force against the acceleration ``G ydd`` of each joint, as implicit integrators
             have it [N m s^2, N s^2/m]; None for none.
     """

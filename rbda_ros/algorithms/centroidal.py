@@ -27,22 +27,39 @@ from rbda_ros.spatial import Matrix, constant
 
 
 def center_of_mass(tree: ClusterTree, q: Matrix) -> Matrix:
-    """c (3), the centre of mass of all that moves, in the world [m]."""
+    """c (3), the centre of mass of all that moves, in the world [m].
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+    """
     return _center(tree, cluster_joints(tree, q))
 
 
 def center_of_mass_jacobian(tree: ClusterTree, q: Matrix) -> Matrix:
-    """J_c (3 x ny) with ``dc/dt = J_c yd``."""
+    """J_c (3 x ny) with ``dc/dt = J_c yd``.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+    """
     return ca.densify(centroidal_momentum_matrix(tree, q)[:3, :]) / _mass(tree)
 
 
 def center_of_mass_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
-    """``J_c-dot yd`` (3): acceleration of the centre of mass at ydd = 0 [m/s^2]."""
+    """``J_c-dot yd`` (3): acceleration of the centre of mass at ydd = 0 [m/s^2].
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+    """
     return ca.densify(centroidal_momentum_rate(tree, q, yd, ca.DM(tree.ny, 1))[:3]) / _mass(tree)
 
 
 def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
-    """A (6 x ny) with momentum ``[l; k] = A yd``, k about the centre of mass (Orin 2013, Eq. 1)."""
+    """A (6 x ny) with momentum ``[l; k] = A yd``, k about the centre of mass (Orin 2013, Eq. 1).
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+    """
     joints = cluster_joints(tree, q)
     found, total = composites(tree, joints)
     c = ca.densify(total.h) / _mass(tree)
@@ -61,7 +78,12 @@ def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
 
 
 def centroidal_momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
-    """[l; k] (6): linear momentum, and angular momentum about the centre of mass."""
+    """[l; k] (6): linear momentum, and angular momentum about the centre of mass.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+    """
     joints = cluster_joints(tree, q, yd)
     v = spatial_velocities(tree, joints)
     h: Clustered = {k: tree.clusters[k].inertia @ v[k] for k in tree.outward()}
@@ -69,7 +91,13 @@ def centroidal_momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 
 
 def centroidal_momentum_rate(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
-    """``A ydd + A-dot yd`` (6): the force and the moment that the motion takes in all."""
+    """``A ydd + A-dot yd`` (6): the force and the moment that the motion takes in all.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        ydd: (ny) independent acceleration.
+    """
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
     a = accelerations(tree, joints, v, ydd, ca.DM(6, 1))
@@ -103,6 +131,10 @@ def energy(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
 
     Kinetic energy is summed over the bodies, and has that of armatures. Potential energy of
     gravity is zero where the centre of mass of all that moves is at the world's origin.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
     """
     joints = cluster_joints(tree, q, yd)
     v = spatial_velocities(tree, joints)
@@ -134,6 +166,7 @@ def momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
 
     Args:
         q: (nq) spanning position symbols, on the constraint manifold.
+        yd: (ny) independent velocity [rad/s, m/s].
     """
     none = ca.DM(tree.ny, 1)
     fixed = ca.SX.sym("fixed", tree.ny)  # a velocity that does not change with q

@@ -44,6 +44,7 @@ def coriolis_matrix(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 
     Args:
         q: (nq) spanning position symbols, on the constraint manifold.
+        yd: (ny) independent velocity.
     """
     # Outward pass: motion of every body, and the rate of what its joint can do.
     joints = cluster_joints(tree, q, yd)

@@ -23,6 +23,9 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
     """H(y) (ny x ny), with kinetic energy ``yd' H yd / 2``.
 
     Blocks of clusters on different branches are zero by structure.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     return composite_inertia(tree, cluster_joints(tree, q))
 
@@ -66,7 +69,11 @@ def composite_inertia(
 
 
 def mass_matrix_rows(tree: ClusterTree, q: Matrix) -> Matrix:
-    """The entries of H that are not zero by structure, on its diagonal and below, row by row."""
+    """The entries of H that are not zero by structure, on its diagonal and below, row by row.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+    """
     H = mass_matrix(tree, q)
     return ca.vertcat(ca.SX(0, 1), *(H[k, i] for k, i in branch_entries(tree)))
 
@@ -98,6 +105,9 @@ def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
     Eliminated from the tips to the base, H fills in no zero of its branches: the LTL factorization
     of Featherstone, "Efficient Factorization of the Joint-Space Inertia Matrix for Branched
     Kinematic Trees" (2005), on the coordinates of the clusters.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     return branch_factor(tree, cluster_joints(tree, q))
 
@@ -107,6 +117,9 @@ def mass_matrix_inverse(tree: ClusterTree, q: Matrix) -> Matrix:
 
     L has ones on its diagonal, and W has no entry that L has not. There is no square root, and one
     division for each coordinate.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     H, above = mass_matrix(tree, q), _coordinates_above(tree)
     A = {(k, i): H[k, i] for k in range(tree.ny) for i in (k, *above[k])}

@@ -44,7 +44,13 @@ from rbda_ros.spatial import Matrix, Transform, constant
 def inverse_dynamics_derivatives(
     tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """``d tau / d y`` and ``d tau / d yd`` (ny x ny each); ``d tau / d ydd`` is H."""
+    """``d tau / d y`` and ``d tau / d yd`` (ny x ny each); ``d tau / d ydd`` is H.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        ydd: (ny) independent acceleration.
+    """
     # Outward pass: motion of every body, and what each coordinate would change of it.
     yds, ydds = tree.split_independent(yd), tree.split_independent(ydd)
     state = zip(tree.clusters, tree.split_positions(q), yds, ydds, strict=True)

@@ -91,6 +91,7 @@ def feedforward(
         acceleration: (ny) of the coordinates it is given for [rad/s^2, m/s^2].
         guess: (nq) spanning position near the measured one; it has the floating base's pose.
         limit: (actuated) largest effort of each actuator; infinite for none [N m, N].
+        wrenches: (6 x bodies) external force on each body in its frame, angular first.
         choice: which coordinates and terms.
     """
     q, doubt = closed_position(tree, position, guess, choice.positions)

@@ -17,6 +17,10 @@ def friction_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 
     ``G' (damping qd + friction tanh(qd / v0))``, over every joint of the spanning tree: a
     rotor's friction counts on its own side of the gear.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity [rad/s, m/s].
     """
     forces = [ca.DM(0, 1)]
     for node, joint in zip(tree.clusters, cluster_joints(tree, q, yd), strict=True):

@@ -68,6 +68,7 @@ def frame_pose(tree: ClusterTree, q: Matrix, at: BodyFrame) -> Matrix:
     """Pose (4 x 4) of a frame in the world: its axes and its origin [m] in world axes.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
         at: the frame.
     """
     R, p, _ = pose(tree, cluster_joints(tree, q), at)
@@ -142,6 +143,8 @@ def frame_velocity(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> M
     """``J yd`` (6): velocity of the frame's origin, then angular velocity.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
         at: the frame.
     """
     if not at.body:
@@ -160,6 +163,9 @@ def frame_acceleration(
     """``J ydd + J-dot yd`` (6): acceleration of the frame's origin, then angular.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        ydd: (ny) independent acceleration.
         at: the frame.
     """
     if not at.body:

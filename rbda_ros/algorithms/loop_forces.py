@@ -50,6 +50,11 @@ def forward_dynamics_by_loop_forces(
 
     Args:
         loops: the robot, with open loops. All other arguments are in terms of its closed tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+        yd: (ny) independent velocity [rad/s, m/s].
+        tau: (ny) generalized force [N m, N].
+        wrenches: (6 x bodies) external force on each body in its frame, angular first
+            [N m, N]; None for none.
         proximal: weight and number of iterations.
 
     Returns:

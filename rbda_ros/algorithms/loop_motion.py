@@ -74,6 +74,7 @@ def generalized_force(tree: ClusterTree, q: Matrix, spanning_tau: Matrix) -> Mat
     """The force ``G' tau`` (ny) on y that forces tau (nv) on all joints amount to (line 2).
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
         spanning_tau: (nv) forces on the tree joints [N m, N].
     """
     parts = zip(
@@ -96,7 +97,13 @@ def spanning_velocity(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 
 
 def spanning_motion(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tuple[Matrix, Matrix]:
-    """Spanning velocity ``G yd`` and acceleration ``G ydd + g`` (3), both (nv)."""
+    """Spanning velocity ``G yd`` and acceleration ``G ydd + g`` (3), both (nv).
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        ydd: (ny) independent acceleration.
+    """
     velocity, acceleration = [ca.DM(0, 1)], [ca.DM(0, 1)]
     parts = zip(
         tree.clusters,
@@ -122,6 +129,7 @@ def independent_velocity(
     is part of that.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
         known: (ny) velocity of x.
         coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
 
@@ -145,6 +153,8 @@ def independent_acceleration(
     As `independent_velocity`, with ``qdd = G_x xdd + g_x`` (3).
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
         known: (ny) acceleration of x.
         coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
 
@@ -176,7 +186,11 @@ def _by_cluster(
 
 
 def velocity_map(tree: ClusterTree, q: Matrix) -> Matrix:
-    """G (nv x ny), with ``qd = G yd`` (3)."""
+    """G (nv x ny), with ``qd = G yd`` (3).
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+    """
     parts = zip(tree.clusters, tree.split_positions(q), strict=True)
     return ca.diagcat(ca.DM(0, 0), *(node.velocity_map(q_k) for node, q_k in parts))
 
@@ -187,6 +201,7 @@ def completed_velocity(
     """The velocity (nv) of every joint from some that determine it: ``qd = G_x xd`` (3).
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
         known: (ny) velocity of x.
         coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
     """
@@ -203,6 +218,8 @@ def converted_efforts(
     with ``W' efforts = tau``, where W are the rows of G of these coordinates.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
+        tau: (ny) generalized force [N m, N].
         coordinates: spanning velocity coordinates that efforts act on, ascending.
 
     Returns:
@@ -225,6 +242,10 @@ def actuator_efforts(tree: ClusterTree, q: Matrix, tau: Matrix) -> Matrix:
 
     The power of the efforts is ``yd' W' efforts``, with W the actuated rows of G; so
     ``W' efforts = tau``. Where actuators are redundant the smallest efforts are returned.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold.
+        tau: (ny) generalized force [N m, N].
     """
     efforts = [ca.DM(0, 1)]
     parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(tau), strict=True)

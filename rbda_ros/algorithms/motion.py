@@ -27,6 +27,7 @@ def cluster_joints(tree: ClusterTree, q: Matrix, yd: Matrix | None = None) -> li
     """Evaluate every cluster joint (Chignoli 2024, Algorithm 1, lines 3 to 13).
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity; None for zero.
     """
     yd = ca.DM(tree.ny, 1) if yd is None else yd
@@ -63,6 +64,7 @@ def accelerations(
 
     Args:
         v: velocities.
+        ydd: (ny) independent acceleration.
         base: (6) acceleration of the fixed base; -a_g stands for gravity.
     """
     a: Clustered = {None: base}

@@ -29,6 +29,8 @@ def integrate(tree: ClusterTree, q: Matrix, yd: Matrix, dt: Matrix) -> Matrix:
     Loops are satisfied to first order.
 
     Args:
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
         dt: time [s].
     """
     qd = spanning_velocity(tree, q, yd)

@@ -35,6 +35,11 @@ def regressor(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
     Columns: ten of each body, in the frame of the link that its joint moves; then damping, then
     Coulomb friction, of each coordinate of the joints; then armature of those that have some; then
     stiffness, and pretension where there is some, of each spring.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+        yd: (ny) independent velocity [rad/s, m/s].
+        ydd: (ny) independent acceleration [rad/s^2, m/s^2].
     """
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)  # (38)

@@ -27,6 +27,13 @@ def inverse_dynamics(
 
     ``tau = H(y) ydd + C(y, yd)``: gravity, springs, Coriolis and centrifugal forces and every rotor
     and linkage included; no friction.
+
+    Args:
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+        yd: (ny) independent velocity [rad/s, m/s].
+        ydd: (ny) independent acceleration [rad/s^2, m/s^2].
+        wrenches: (6 x bodies) external force on each body in its frame, angular first
+            [N m, N]; None for none.
     """
     # Outward pass: motion of every body, and the force it takes.
     joints = cluster_joints(tree, q, yd)
