@@ -26,9 +26,10 @@ def kernels_on_disk(request, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def virtual_machine(request, monkeypatch):
-    """Leave kernels uncompiled, but where compiling is the matter: it takes more than the calls.
+    """Leave kernels uncompiled where compiling takes longer than the calls.
 
-    `test/kernels` holds machine code to the virtual machine; the node runs as users run it.
+    `test/kernels` compares machine code with the virtual machine. The node runs as users run it,
+    and so does the code on the pages, which simulates for some seconds.
     """
-    if not (RUN_THE_NODE | {"kernels"}) & set(request.path.parts):
+    if not (RUN_THE_NODE | {"kernels", "docs"}) & set(request.path.parts):
         monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
