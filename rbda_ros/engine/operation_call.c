@@ -174,12 +174,12 @@ static PyObject *evaluate_one(OperationCall *call, PyObject *const *given, PyObj
   if (status == GOOD) status = run_steps(call, slots);
   if (status == LOOPS_MISSED) return reject_value(status, -1, loops_missed(call, slots));
   if (status != GOOD) return reject(status, -1);
-  PyObject *last = given[call->arguments - 1];
+  if (call->plain) return Py_NewRef(arrays[0]);
   if (!solve_results(call, call->ltl, slots)) {
     if (!call->optional) return reject(SINGULAR, -1);
     Py_CLEAR(arrays[0]);
   }
-  return set_scalars(call, arrays) ? answer_of(call, arrays, last) : NULL;
+  return set_scalars(call, arrays) ? answer_of(call, arrays, given[call->arguments - 1]) : NULL;
 }
 
 static PyObject *operation_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
@@ -191,7 +191,11 @@ static PyObject *operation_vectorcall(PyObject *self, PyObject *const *given, si
   Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (count + call->optional < call->arguments || count > call->arguments || names != NULL)
     return PyErr_Format(PyExc_TypeError, "%zd arguments, not %d", count, call->arguments);
-  for (int i = 0; i < call->arguments; i++) ordered[i] = i < count ? given[i] : NULL;
+  if (count < call->arguments) { /* the last is left out */
+    memcpy(ordered, given, count * sizeof *ordered);
+    ordered[count] = NULL;
+    given = ordered;
+  }
   /* CasADi releases the interpreter lock, so another thread may come here meanwhile. */
   double *memory = call->memory;
   int copied = call->busy;
@@ -207,7 +211,7 @@ static PyObject *operation_vectorcall(PyObject *self, PyObject *const *given, si
     arrays[made] = take_array(&result->pool, result->dimensions, result->shape);
     if (arrays[made] == NULL) break;
   }
-  if (made == call->results) answer = evaluate_one(call, ordered, arrays, memory);
+  if (made == call->results) answer = evaluate_one(call, given, arrays, memory);
   for (int i = 0; i < call->results; i++) Py_XDECREF(arrays[i]);
   if (copied)
     PyMem_Free(memory);
@@ -366,6 +370,8 @@ static PyObject *operation_new(PyTypeObject *type, PyObject *arguments, PyObject
     Py_DECREF(call);
     return NULL;
   }
+  call->plain = call->results == 1 && call->make == NULL && call->mass_matrix < 0
+                && call->result[0].dimensions > 0;
   return (PyObject *)call;
 }
 

@@ -33,6 +33,7 @@ typedef struct {
                                     joints; w: wrenches; x: other vectors; s: a number; d: damping,
                                     a number that may be left out, the last */
   int arguments, slots, steps, results;
+  int plain;               /* 1 where the answer is the array of the only result */
   int optional;            /* 1 where the last argument may be left out */
   int finite, missed;      /* slots: must be finite; must be small relative to that one; or -1 */
   int mass_matrix;         /* slot of H, if results are to be solved with it; or -1 */
