@@ -223,7 +223,7 @@ def _machine() -> Any:
 
 
 def stream(data: bytes) -> None:
-    """Bytes on any topic of a running node, whose native threads receive most of them first."""
+    """Bytes on any topic of a running node."""
     from tools.hardening.fuzz_stream import StreamFuzz
 
     if "stream" not in _kept:
