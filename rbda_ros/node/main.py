@@ -155,18 +155,15 @@ class _Collector:
         self._models = 0
 
     def on_model(self) -> None:
-        """Collect the garbage, so that it is not excluded too, and exclude all other objects.
-
-        What the replaced model and the build of this one needed goes back to the system.
-        """
+        """Collect the garbage, so that it is not excluded too, and exclude all other objects."""
         self._models += 1
         if self._models % MODELS == 0:
             gc.unfreeze()
             gc.collect()
+            _return_memory()
         else:
             gc.collect(1)
         gc.freeze()
-        _return_memory()
 
 
 def _parameters_of(arguments: Sequence[str]) -> list[Parameter]:
