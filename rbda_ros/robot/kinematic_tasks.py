@@ -6,6 +6,7 @@ reduces it. Several tasks are stacked.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -61,7 +62,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _FrameTask:
+class _FrameTask(ABC):
     """A frame at a pose, or at a part of one: ``rows`` of its error."""
 
     frame: FrameName
@@ -83,8 +84,9 @@ class _FrameTask:
         """The Jacobian (m, ny) of the present value."""
         return np.asarray(robot.jacobian(state, self.frame)[self.rows])
 
+    @abstractmethod
     def _check_target(self) -> None:
-        raise NotImplementedError
+        """Raise `InputError` if the target has not the form that the task needs."""
 
     def _goal(self) -> Array:
         """The target as `pose_error` takes it: (3,) or (4, 4)."""
